@@ -1,0 +1,1 @@
+"""What happened: requests, examples, versions, tasks, events, money; statistics over them. Knows no other app."""

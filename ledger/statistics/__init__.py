@@ -1,0 +1,1 @@
+"""Pure statistics over the ledger's counts."""

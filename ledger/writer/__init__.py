@@ -1,0 +1,1 @@
+"""The ledger writer: what one request leaves behind, committed in groups (architecture §5)."""

@@ -1,0 +1,1 @@
+"""Datasets, training, evaluation, calibration, nights."""

@@ -1,0 +1,1 @@
+"""Trainers, interchangeable. A new one is one class here and one entry in ``RATCHET_TRAINERS``."""

@@ -1,0 +1,1 @@
+"""Redaction, storage opt-outs, end users, retention, erasure, export."""

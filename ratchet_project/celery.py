@@ -1,0 +1,11 @@
+"""The Celery application. Tasks are found in each app's ``tasks`` module; the beat table is in ``beat``."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ratchet_project.settings")
+
+app = Celery("ratchet")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()

@@ -1,0 +1,142 @@
+"""Django settings: small, flat, from the environment (``ratchet_project.environment`` reads the product's own)."""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+
+from ratchet_project import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENV = environment.load(BASE_DIR)
+VAR_DIR = Path(ENV.text("RATCHET_VAR_DIR", str(BASE_DIR / "var")))
+VAR_DIR.mkdir(parents=True, exist_ok=True)
+
+RATCHET_GATEWAY = environment.gateway_settings(ENV, VAR_DIR)
+RATCHET_NIGHTS = environment.night_settings(ENV, VAR_DIR)
+RATCHET_RELEASE = environment.release_policy(ENV)
+RATCHET_CLOCK = ENV.text("RATCHET_CLOCK", "common.clock.SystemClock")
+RATCHET_NOTICE = ENV.text("RATCHET_NOTICE")
+
+SECRET_KEY = ENV.text("DJANGO_SECRET_KEY") or environment.local_secret(VAR_DIR / "secret_key")
+DEBUG = ENV.flag("DJANGO_DEBUG", False)
+ALLOWED_HOSTS = [host.strip() for host in ENV.text("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")]
+CSRF_TRUSTED_ORIGINS = [origin for origin in ENV.text("DJANGO_CSRF_TRUSTED_ORIGINS").split(",") if origin]
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_celery_beat",
+    "ratchet_project",
+    "sim",
+    "scout",
+    "nightschool",
+    "release",
+    "gateway",
+    "receipts",
+    "privacy",
+    "ledger",
+    "common",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "ratchet_project.urls"
+ASGI_APPLICATION = "ratchet_project.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+def _databases() -> dict[str, Any]:
+    url = ENV.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'ratchet.sqlite3'}")
+    database: dict[str, Any] = environ.Env.db_url_config(url)
+    if "sqlite" in database["ENGINE"]:
+        database["OPTIONS"] = {
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        }
+    else:
+        database["CONN_MAX_AGE"] = None
+        database["CONN_HEALTH_CHECKS"] = True
+    return {"default": database}
+
+
+DATABASES = _databases()
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "templates" / "static"]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+REDIS_URL = ENV.text("REDIS_URL")
+CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL") or REDIS_URL or "filesystem://"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "maintenance"
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "ratchet_project.beat:Scheduler"
+if CELERY_BROKER_URL.startswith("filesystem://"):
+    # The embedded default: messages are files in one folder, so that there is no service to install. It can lose a
+    # message when a worker dies; the outbox sweeps make that a delay, never a loss (INV-28).
+    _queue = VAR_DIR / "queue"
+    for _name in ("messages", "control"):
+        (_queue / _name).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(_queue / "messages"),
+        "data_folder_out": str(_queue / "messages"),
+        "control_folder": str(_queue / "control"),
+        "polling_interval": 0.2,
+    }
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": ENV.text("RATCHET_LOG_LEVEL", "INFO").upper()},
+    "loggers": {"httpx": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+}
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Ratchet",
+    "SITE_HEADER": "Ratchet",
+    "SITE_SYMBOL": "settings_backup_restore",
+    "SHOW_HISTORY": False,
+    "STYLES": ["/static/ratchet/admin.css"],
+    "SCRIPTS": ["/static/ratchet/admin.js"],
+}

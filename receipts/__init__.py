@@ -1,0 +1,1 @@
+"""Licences, Merkle trees, signatures, bills of materials, proofs, savings receipts."""

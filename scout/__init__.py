@@ -1,0 +1,1 @@
+"""The multi-agent research demo, a client of the gateway."""
