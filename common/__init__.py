@@ -1,1 +1,1 @@
-"""Shared vocabulary: clock, ids, money, errors, canonical JSON, claims, the admin confirmation mixin. Imports no app."""
+"""Shared vocabulary: clock, ids, money, errors, canonical JSON, claims, admin confirmations. Imports no app."""

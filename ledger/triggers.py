@@ -8,7 +8,14 @@
 """
 
 APPEND_ONLY = ["ledger_event", "ledger_adminaction", "ledger_versionleaf", "ledger_receipt", "ledger_tombstone"]
-SNAPSHOT_SOURCES = ["ledger_student", "ledger_version", "ledger_task", "ledger_runtimeflag", "ledger_apikey"]
+SNAPSHOT_SOURCES = [
+    "ledger_student",
+    "ledger_version",
+    "ledger_task",
+    "ledger_runtimeflag",
+    "ledger_apikey",
+    "ledger_notrain",
+]
 
 _VERSION_RULES = [
     (
@@ -34,7 +41,7 @@ def create_sql(vendor: str) -> list[str]:
 
 def drop_sql(vendor: str) -> list[str]:
     """Return the statements that drop every trigger again."""
-    suffix = {"sqlite": lambda table: "", "postgresql": lambda table: f" ON {table}"}[vendor]
+    suffix = {"sqlite": lambda _: "", "postgresql": lambda table: f" ON {table}"}[vendor]
     return [f"DROP TRIGGER IF EXISTS {name}{suffix(table)}" for name, table in _names(vendor)]
 
 
@@ -62,7 +69,7 @@ def _sqlite() -> list[str]:
         for verb in ("insert", "update", "delete"):
             statements.append(
                 f"CREATE TRIGGER {table}_epoch_{verb} AFTER {verb.upper()} ON {table} "
-                f"BEGIN UPDATE ledger_stateepoch SET value = value + 1; END"
+                "BEGIN UPDATE ledger_stateepoch SET value = value + 1; END"
             )
     return statements
 

@@ -1,5 +1,6 @@
 """Django settings: small, flat, from the environment (``ratchet_project.environment`` reads the product's own)."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ RATCHET_CLOCK = ENV.text("RATCHET_CLOCK", "common.clock.SystemClock")
 RATCHET_NOTICE = ENV.text("RATCHET_NOTICE")
 
 SECRET_KEY = ENV.text("DJANGO_SECRET_KEY") or environment.local_secret(VAR_DIR / "secret_key")
+RATCHET_GATEWAY = replace(RATCHET_GATEWAY, data_key=RATCHET_GATEWAY.data_key or SECRET_KEY)
 DEBUG = ENV.flag("DJANGO_DEBUG", False)
 ALLOWED_HOSTS = [host.strip() for host in ENV.text("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")]
 CSRF_TRUSTED_ORIGINS = [origin for origin in ENV.text("DJANGO_CSRF_TRUSTED_ORIGINS").split(",") if origin]

@@ -1,4 +1,4 @@
-"""What of a model's output is the answer: reasoning removed, a lone code fence around JSON unwrapped (000, Storage rules)."""
+"""What of a model's output is the answer: reasoning removed, a lone code fence around JSON unwrapped."""
 
 import re
 from typing import Any
