@@ -29,6 +29,8 @@ class GatewaySettings:
 
     teacher: EndpointSettings = EndpointSettings()
     teacher_licence: Licence | None = None
+    declared_licences: Mapping[str, Licence] = field(default_factory=dict)
+    """Teachers that the operator declared, also former ones whose answers may still train (model id, lower case)."""
     teacher_backend: str = "gateway.upstream.teacher.OpenAITeacher"
     """Dotted path of the teacher client's class; the simulator plugs its mock teacher in here."""
     student: EndpointSettings = EndpointSettings(timeout_s=15.0, connect_timeout_s=2.0, retries=0, deadline_s=20.0)

@@ -127,16 +127,16 @@ def gateway_settings(env: Environment, var: Path) -> GatewaySettings:
         breaker_failures=env.integer("RATCHET_STUDENT_BREAKER_FAILURES", 5, 0, 1000),
         breaker_cooldown_s=env.number("RATCHET_STUDENT_BREAKER_COOLDOWN_S", 30.0, 0.1, 300),
     )
-    licence = None
-    if teacher.model:
-        try:
-            licence = require_distillable(teacher.model, declared_licences(env.text("RATCHET_TEACHER_LICENSES")))
-        except LicenceError as error:
-            raise ConfigurationError(str(error)) from error
+    try:
+        declared = declared_licences(env.text("RATCHET_TEACHER_LICENSES"))
+        licence = require_distillable(teacher.model, declared) if teacher.model else None
+    except LicenceError as error:
+        raise ConfigurationError(str(error)) from error
     canary_rate = env.text("RATCHET_CANARY_AUDIT_RATE")
     return GatewaySettings(
         teacher=teacher,
         teacher_licence=licence,
+        declared_licences=declared,
         teacher_backend=env.text("RATCHET_TEACHER_BACKEND", "gateway.upstream.teacher.OpenAITeacher"),
         student=student,
         student_backends=STUDENT_BACKENDS | _named_paths(env, "RATCHET_STUDENT_BACKENDS"),
