@@ -8,8 +8,9 @@ from gateway.cascade.types import Answer, Call
 class UpstreamError(Exception):
     """An upstream call that failed, after its retries. Holds no URL, no key and no request text.
 
-    ``status`` is the HTTP status (``None``: no answer), ``error_type``, ``code`` and ``param`` are the endpoint's OpenAI
-    error fields, ``message`` is its clipped message, ``retry_after_s`` its wait, ``is_timeout`` a read or connect timeout.
+    ``kind`` is one of the kinds of ``gateway.upstream.failures`` or ``http_<status>``; ``status`` is the HTTP status
+    (``None``: no answer); ``error_type``, ``code`` and ``param`` are the endpoint's OpenAI error fields, ``message`` is
+    its clipped message, ``retry_after_s`` its wait, ``is_timeout`` a read or connect timeout.
     """
 
     def __init__(
