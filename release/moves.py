@@ -23,7 +23,8 @@ class Place(NamedTuple):
     traffic_pct: int = 0
 
     def __str__(self) -> str:
-        return f"{self.state} {self.traffic_pct}%" if self.state == VersionState.CANARY else self.state
+        words = str(self.state).replace("_", " ")
+        return f"{words} {self.traffic_pct}%" if self.state == VersionState.CANARY else words
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Each rule takes counts and numbers and returns a ``Decision``; ``release.gate`` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -50,7 +50,7 @@ class Decision:
     to_state: State | None
     to_pct: int
     reason: str
-    disabled: Mapping[str, str] = MappingProxyType({})
+    disabled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_hold(self) -> bool:
