@@ -1,8 +1,7 @@
 """Token counts: what an answer reports, how it is shared among its choices, and what is estimated instead. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,8 +11,7 @@ CHARS_PER_TOKEN = 4
 MAX_TOKENS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """The counts of one call; 0 stands for a count that is missing or junk."""
 
     prompt: int = 0

@@ -85,9 +85,11 @@ def _text(content: Any) -> str:
 
 
 def _finish_reason(value: Any) -> str:
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if value is None or value == "stop":
         return "stop"
-    word = value.strip().lower() if isinstance(value, str) else ""
+    word = value.strip().lower() if isinstance(value, str) else "?"
+    if not word:
+        return "stop"
     return word if _FINISH_REASON.fullmatch(word) else "unknown"
 
 
@@ -95,6 +97,6 @@ def _logprobs(block: Any) -> list[float] | None:
     content = block.get("content") if isinstance(block, dict) else None
     if not isinstance(content, list):
         return None
-    found = [entry.get("logprob") for entry in content if isinstance(entry, dict)]
+    found: list[Any] = [entry.get("logprob") for entry in content if isinstance(entry, dict)]
     # Rounding puts some servers' certainties a hair above 0; a probability above 1 would inflate the confidence.
     return [min(value, 0.0) for value in found if type(value) in (int, float) and isfinite(value)] or None
