@@ -104,7 +104,7 @@ def rollup_sums(row: RequestLike) -> tuple[int, ...]:
 
 def tally_sums(row: RequestLike) -> list[tuple[TallyKey, tuple[int, ...]]]:
     """Return what ``row`` adds to the evidence of the version it tried and of the version that shadowed it."""
-    sums = []
+    sums: list[tuple[TallyKey, tuple[int, ...]]] = []
     if row.version_id is not None and row.stage is not None and row.served_by == "student" and not row.escalated:
         audited = row.audit in _AUDIT_VERDICTS
         own = (1, int(audited), int(row.audit == "agree"), 0, 0, 0, 0, 0, 0)

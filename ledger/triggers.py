@@ -41,8 +41,8 @@ def create_sql(vendor: str) -> list[str]:
 
 def drop_sql(vendor: str) -> list[str]:
     """Return the statements that drop every trigger again."""
-    suffix = {"sqlite": lambda _: "", "postgresql": lambda table: f" ON {table}"}[vendor]
-    return [f"DROP TRIGGER IF EXISTS {name}{suffix(table)}" for name, table in _names(vendor)]
+    is_sqlite = vendor == "sqlite"
+    return [f"DROP TRIGGER IF EXISTS {name}" + ("" if is_sqlite else f" ON {table}") for name, table in _names(vendor)]
 
 
 def _names(vendor: str) -> list[tuple[str, str]]:

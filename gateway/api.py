@@ -1,0 +1,182 @@
+"""The OpenAI endpoints: parse, authorise, call ``Gateway.answer``, present."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from ninja import NinjaAPI
+
+from common.ids import request_label
+from gateway.access import authorise
+from gateway.cascade.types import RequiredCallFailed
+from gateway.incoming import Incoming, UnknownTask
+from gateway.runtime import gateway
+from gateway.serving import Gateway
+from gateway.snapshot import KeyEntry, Snapshot
+from gateway.upstream.base import UpstreamError
+from gateway.wire.chat_request import ChatRequest, parse_chat_request
+from gateway.wire.envelope import Reply, chat_completion, sse_chunks
+from gateway.wire.errors import APIError, internal_error, invalid_request, overloaded, upstream_to_api_error
+from ledger.vocabulary import DEFAULT_TASK, TASK_NAME_PATTERN
+from ledger.writer.thread import QueueFull
+
+api = NinjaAPI(
+    title="Ratchet",
+    version="1",
+    description="OpenAI-compatible chat completions, answered by the student where the evidence allows it.",
+    urls_namespace="v1",
+    docs_url=None,
+)
+
+_TASK_NAME = re.compile(TASK_NAME_PATTERN)
+_CLIENT_REQUEST_ID = re.compile(r"\A[\x21-\x7e]{1,64}\Z")
+
+
+class Arrival(NamedTuple):
+    """What the slim handler noted of a request."""
+
+    id: UUID
+    at: Any
+    body: bytes
+
+
+@api.exception_handler(APIError)
+def _refuse(request: HttpRequest, error: APIError) -> HttpResponse:
+    arrival = Arrival(*request.ratchet)  # type: ignore[attr-defined]
+    stage = "http_5xx" if error.status >= 500 else f"http_{error.status}"
+    if error.status != 400:
+        gateway().failures.refused(
+            stage, error.code or error.type, at=arrival.at, request_id=arrival.id, status=error.status
+        )
+    return _json(error.body, error.status, error.headers)
+
+
+@api.exception_handler(Exception)
+def _crash(request: HttpRequest, error: Exception) -> HttpResponse:
+    """A fault of ours: the client gets OpenAI's envelope, the class name is kept, the message is not (INV-12)."""
+    arrival = Arrival(*request.ratchet)  # type: ignore[attr-defined]
+    gateway().failures.optional("gateway_error", type(error).__name__, at=arrival.at, request_id=arrival.id)
+    fault = internal_error()
+    return _json(fault.body, fault.status, fault.headers)
+
+
+@api.post("/chat/completions", summary="Create a chat completion", operation_id="createChatCompletion")
+async def chat_completions(request: HttpRequest) -> HttpResponseBase:
+    """Answer an OpenAI chat request."""
+    running = gateway()
+    arrival = Arrival(*request.ratchet)  # type: ignore[attr-defined]
+    snapshot = await running.snapshots.current()
+    key = authorise(request.headers, request.META.get("REMOTE_ADDR", ""), snapshot)
+    if running.n_inflight >= running.settings.max_inflight:
+        raise overloaded("Too many requests are in flight.")
+    running.n_inflight += 1
+    try:
+        return await _complete(running, snapshot, key, arrival, request)
+    finally:
+        running.n_inflight -= 1
+
+
+async def _complete(
+    running: Gateway, snapshot: Snapshot, key: KeyEntry, arrival: Arrival, request: HttpRequest
+) -> HttpResponseBase:
+    chat = parse_chat_request(arrival.body, running.settings)
+    incoming = _incoming(chat, key, arrival, request.headers)
+    try:
+        served, row = await running.answer(incoming, snapshot)
+    except UnknownTask as error:
+        raise invalid_request(
+            "The task is not registered. Register it in the admin, or send no task.", code="unknown_task", param="task"
+        ) from error
+    except QueueFull as error:
+        raise overloaded("The ledger cannot keep up.") from error
+    except RequiredCallFailed as error:
+        raise _teacher_failed(running, error, incoming) from error
+    reply = Reply(
+        served=served,
+        request=chat,
+        request_id=row.id,
+        created=int(row.at.timestamp()),
+        task=row.task,
+        is_stored=row.stored,
+        audited="pending" if row.audit == "pending" else False,
+    )
+    return _present(reply)
+
+
+def _present(reply: Reply) -> HttpResponseBase:
+    headers = {
+        "X-Ratchet-Served-By": reply.served.served_by.value,
+        "X-Ratchet-Request-Id": request_label(reply.request_id),
+    }
+    if reply.request.stream:
+        chunks = _each(sse_chunks(reply))
+        headers["Cache-Control"] = "no-store"
+        return StreamingHttpResponse(chunks, content_type="text/event-stream", headers=headers)
+    return _json(chat_completion(reply), headers=headers)
+
+
+async def _each(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(orjson.dumps(document), status=status, content_type="application/json", headers=headers)
+
+
+def _incoming(chat: ChatRequest, key: KeyEntry, arrival: Arrival, headers: Any) -> Incoming:
+    task = headers.get("x-ratchet-task") or chat.task or DEFAULT_TASK
+    if not _TASK_NAME.match(task):
+        raise invalid_request(
+            "A task name is 1 to 64 letters, digits, '_', '.' or '-'.", code="invalid_value", param="X-Ratchet-Task"
+        )
+    client_id = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
+    return Incoming(
+        id=arrival.id,
+        at=arrival.at,
+        messages=chat.messages,
+        params=chat.params,
+        task=task,
+        client=key.name,
+        key_may_store=key.may_store,
+        store=False if headers.get("x-ratchet-store", "").lower() == "none" else chat.store,
+        uses_tools=chat.uses_tools,
+        is_multimodal=chat.is_multimodal,
+        end_users=tuple(value for value in (chat.end_user, chat.secondary_end_user) if value),
+        client_request_id=client_id if _CLIENT_REQUEST_ID.match(client_id) else "",
+    )
+
+
+def _teacher_failed(running: Gateway, error: RequiredCallFailed, incoming: Incoming) -> APIError:
+    cause = error.failure.error
+    known = cause if isinstance(cause, UpstreamError) else UpstreamError(error.failure.kind)
+    answer = upstream_to_api_error(known)
+    running.failures.refused(
+        "teacher_error",
+        error.failure.kind,
+        at=incoming.at,
+        request_id=incoming.id,
+        client=incoming.client,
+        task=incoming.task,
+        status=known.status,
+        cost_nusd=error.spent_nusd,
+    )
+    return answer
+
+
+@api.get("/models", summary="List models", operation_id="listModels")
+async def list_models(request: HttpRequest) -> HttpResponse:
+    """List what answers: the teacher, and every student's live and canary version."""
+    running = gateway()
+    snapshot = await running.snapshots.current()
+    authorise(request.headers, request.META.get("REMOTE_ADDR", ""), snapshot)
+    names = {running.settings.teacher.model: "teacher"} if running.settings.teacher.model else {}
+    for student in snapshot.students.values():
+        names |= {version.adapter: "student" for version in (student.live, student.canary) if version is not None}
+    data = [
+        {"id": name, "object": "model", "created": 0, "owned_by": f"ratchet-{role}"} for name, role in names.items()
+    ]
+    return _json({"object": "list", "data": data})

@@ -1,0 +1,49 @@
+"""The gateway's work in Celery workers: one settling context per process, built on first use."""
+
+import random
+import secrets
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings as django_settings
+
+from common.clock import Clock, clock_from_path
+from gateway.models import Models
+from gateway.payload import fernet
+from gateway.settings import GatewaySettings
+from gateway.settling import SettlingContext, settle_check, sweep_checks
+from ledger.writer.spool import Spool
+from ledger.writer.thread import write_once
+
+
+@cache
+def process_clock() -> Clock:
+    """Return the clock that the settings name."""
+    return clock_from_path(django_settings.RATCHET_CLOCK)
+
+
+@cache
+def process_context() -> SettlingContext:
+    """Return this process's settling context."""
+    settings: GatewaySettings = django_settings.RATCHET_GATEWAY
+    models = Models(settings, random.Random(secrets.randbits(64)))
+    return SettlingContext(settings, models, process_clock(), fernet(settings.data_key))
+
+
+def settle(request_ids: Sequence[UUID]) -> int:
+    """Settle checks one by one; return how many this process settled."""
+    return sum(settle_check(request_id, process_context()) for request_id in request_ids)
+
+
+def unsettled() -> list[UUID]:
+    """Return the checks that wait for a worker."""
+    return sweep_checks(process_context())
+
+
+def drain_spool() -> int:
+    """Write the rows in this machine's spool; their checks are found by the sweep."""
+    settings: GatewaySettings = django_settings.RATCHET_GATEWAY
+    spool = Spool(Path(settings.spool_dir), fernet(settings.data_key))
+    return spool.drain(lambda entry: write_once(entry, "default", lambda _: None))

@@ -1,0 +1,102 @@
+"""Failures, written off the request path: refusals and failed calls as rows, throttled events for optional ones.
+
+A failure row names the error's class, status and code, never a message or a text (INV-12).
+"""
+
+import logging
+import threading
+from collections import Counter, deque
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connections
+from django.db.utils import Error
+
+from ledger.models import Event, Failure
+
+log = logging.getLogger("ratchet.failures")
+
+EVENT_AT = frozenset({1, 10, 100, 1000})
+MAX_WAITING = 5000
+IDLE_S = 0.5
+
+
+class FailureLog:
+    """Collects failures and writes them in groups on its own thread; drops and counts what does not fit."""
+
+    def __init__(self, using: str = "default") -> None:
+        self._using = using
+        self._waiting: deque[Failure | Event] = deque()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="failure-log", daemon=True)
+        self.counts: Counter[str] = Counter()
+        self.n_dropped = 0
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits and end the thread."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+
+    def refused(
+        self,
+        stage: str,
+        error: str,
+        *,
+        at: datetime,
+        request_id: UUID | None = None,
+        client: str = "",
+        task: str = "",
+        status: int | None = None,
+        cost_nusd: int = 0,
+    ) -> None:
+        """Record a request that was refused or failed, with what it had spent."""
+        self.counts[stage] += 1
+        self._put(
+            Failure(
+                request_id=request_id,
+                at=at,
+                on=at.date(),
+                client=client[:64],
+                task=task[:64],
+                stage=stage,
+                error=error[:120],
+                status=status,
+                cost_nusd=cost_nusd,
+            )
+        )
+
+    def optional(
+        self, stage: str, error: str, *, at: datetime, request_id: UUID | None = None, client: str = "", task: str = ""
+    ) -> None:
+        """Record an optional call that failed; the 1st, 10th, 100th and 1000th of a kind are also events."""
+        self.refused(stage, error, at=at, request_id=request_id, client=client, task=task)
+        if self.counts[stage] in EVENT_AT:
+            self._put(Event(at=at, on=at.date(), kind=stage, detail=f"{task}: {error} (number {self.counts[stage]})"))
+
+    def _put(self, row: Failure | Event) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            self.n_dropped += 1
+        else:
+            self._waiting.append(row)
+
+    def _run(self) -> None:
+        while not self._stop.wait(IDLE_S):
+            self._write()
+        self._write()
+        connections[self._using].close()
+
+    def _write(self) -> None:
+        rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            for model in (Failure, Event):
+                chosen = [row for row in rows if isinstance(row, model)]
+                if chosen:
+                    model.objects.using(self._using).bulk_create(chosen)  # type: ignore[arg-type]
+        except Error as error:
+            connections[self._using].close()
+            self.n_dropped += len(rows)
+            log.error("%d failure rows could not be written: %s", len(rows), type(error).__name__)

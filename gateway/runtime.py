@@ -1,0 +1,52 @@
+"""The one ``Gateway`` of a server process."""
+
+import os
+import random
+import secrets
+import socket
+
+from django.conf import settings as django_settings
+
+from gateway.background import process_clock
+from gateway.dispatch import CheckDispatcher
+from gateway.failures import FailureLog
+from gateway.serving import Gateway
+from gateway.settings import GatewaySettings
+from gateway.tasks import settle_checks
+
+_gateway: Gateway | None = None
+
+
+def gateway() -> Gateway:
+    """Return the running gateway; raises ``RuntimeError`` before ``startup``."""
+    if _gateway is None:
+        raise RuntimeError("the gateway is not running: serve the project with an ASGI server that runs the lifespan")
+    return _gateway
+
+
+def startup() -> Gateway:
+    """Build and start the gateway on the running event loop."""
+    global _gateway  # noqa: PLW0603 - one per process, by design
+    settings: GatewaySettings = django_settings.RATCHET_GATEWAY
+    _gateway = Gateway(
+        settings,
+        process_clock(),
+        random.Random(secrets.randbits(128)),
+        dispatcher=CheckDispatcher(_publish),
+        failures=FailureLog(),
+        holder=f"{socket.gethostname()[:40]}:{os.getpid()}",
+    )
+    _gateway.start()
+    return _gateway
+
+
+def _publish(request_ids: list[str]) -> None:
+    settle_checks.delay(request_ids)
+
+
+async def shutdown() -> None:
+    """Stop the gateway, committing what is queued."""
+    global _gateway  # noqa: PLW0603 - one per process, by design
+    if _gateway is not None:
+        await _gateway.stop()
+        _gateway = None

@@ -1,0 +1,133 @@
+"""Serving one request: admission, cascade, ledger write. One ``Gateway`` per process, started with its event loop.
+
+The walk of a request: ``api.chat_completions`` parses and authorises, ``Gateway.answer`` below does the rest.
+"""
+
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+
+from common.clock import Clock
+from gateway.cascade.check import CheckInput
+from gateway.cascade.serve import Served, serve
+from gateway.cascade.types import CallFailed, CascadeRequest
+from gateway.dispatch import CheckDispatcher
+from gateway.drivers import drive
+from gateway.failures import FailureLog
+from gateway.incoming import Incoming, admit
+from gateway.models import Models
+from gateway.payload import CheckPayload, fernet
+from gateway.recording import check_input, request_row, served_example
+from gateway.settings import GatewaySettings
+from gateway.settling import SettlingContext, settle_check
+from gateway.snapshot import Snapshot, build_snapshot, read_epoch
+from gateway.watcher import SnapshotWatcher
+from ledger.rows import CheckRow, LedgerEntry, RequestRow
+from ledger.writer.spool import Spool
+from ledger.writer.thread import LedgerWriter, QueueFull
+
+
+class Gateway:
+    """The serving state of one process: snapshot, models, ledger writer, dispatcher."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        clock: Clock,
+        draws: random.Random,
+        *,
+        dispatcher: CheckDispatcher,
+        failures: FailureLog,
+        holder: str,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.failures = failures
+        self._draws = draws
+        self._dispatcher = dispatcher
+        self._holder = holder
+        self._cipher = fernet(settings.data_key)
+        self.models = Models(settings, random.Random(draws.getrandbits(64)))
+        self.snapshots = SnapshotWatcher(lambda: build_snapshot(settings), read_epoch, settings.snapshot_poll_s)
+        self.writer = LedgerWriter(Spool(Path(settings.spool_dir), self._cipher), settings.max_queue, self._committed)
+        self._held: dict[str, CheckPayload] = {}
+        self._settlers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="held-checks")
+        self.n_inflight = 0
+
+    def start(self) -> None:
+        """Start the threads this process owns; called on the event loop."""
+        self.snapshots.start()
+        self.writer.start()
+        self._dispatcher.start()
+        self.failures.start()
+
+    async def stop(self) -> None:
+        """Commit what is queued and close everything."""
+        self.writer.stop()
+        self._settlers.shutdown(wait=True)
+        self._dispatcher.stop()
+        self.failures.stop()
+        self.snapshots.stop()
+        await self.models.teacher.aclose()
+
+    async def answer(self, incoming: Incoming, snapshot: Snapshot) -> tuple[Served, RequestRow]:
+        """Serve one request and return once its row is durable.
+
+        Raises ``RequiredCallFailed`` when the teacher had to answer and could not, ``UnknownTask`` when the task is
+        refused, ``QueueFull`` before any call when the ledger cannot keep up.
+        """
+        if self.writer.is_full:
+            raise QueueFull
+        started = perf_counter()
+        admitted = admit(incoming, snapshot, self.settings)
+        served = await drive(serve(admitted.request, snapshot.policy, self._draws), self.models.ask)
+        self._report(admitted.request, served.failures, incoming)
+        row = request_row(incoming, admitted, served, wall_ms=(perf_counter() - started) * 1000)
+        examples = served_example(incoming, admitted, served, self.settings)
+        row.stored = bool(examples)
+        owed = check_input(admitted, served)
+        check = self._check_row(row, owed) if owed is not None else None
+        await self.writer.write(LedgerEntry(row, examples, check))
+        return served, row
+
+    def _check_row(self, row: RequestRow, owed: CheckInput) -> CheckRow:
+        """Return the outbox row; the text of an opted-out request stays in this process's memory."""
+        payload = CheckPayload.of(owed)
+        is_held = bool(row.store_opt_out)
+        if is_held:
+            self._held[row.id.hex] = payload
+        return CheckRow(
+            wants_audit=owed.wants_audit,
+            version_id=row.version_id,
+            shadow_version_id=row.shadow_version_id,
+            payload=None if is_held else payload.seal(self._cipher),
+            holder=self._holder if is_held else "",
+        )
+
+    def _committed(self, entries: Sequence[LedgerEntry]) -> None:
+        """On the writer's thread: pass committed checks on."""
+        owed = [entry for entry in entries if entry.check is not None]
+        if not owed:
+            return
+        self._dispatcher.put([entry.request.id.hex for entry in owed if entry.check and entry.check.payload])
+        for entry in owed:
+            held = self._held.pop(entry.request.id.hex, None)
+            if held is not None:
+                self._settlers.submit(self._settle_held, entry.request, held)
+
+    def _settle_held(self, row: RequestRow, held: CheckPayload) -> None:
+        context = SettlingContext(self.settings, self.models, self.clock, self._cipher)
+        settle_check(row.id, context, held)
+
+    def _report(self, request: CascadeRequest, failed: Sequence[CallFailed], incoming: Incoming) -> None:
+        for failure in failed:
+            self.failures.optional(
+                "student_breaker" if failure.is_breaker_open else "student_error",
+                failure.kind,
+                at=incoming.at,
+                request_id=incoming.id,
+                client=incoming.client,
+                task=request.task.name,
+            )
