@@ -1,0 +1,133 @@
+"""The trainer of the CPU classifier: stored teacher answers in, a content-addressed artefact out."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from gateway.settings import GatewaySettings
+from gateway.students.linear import artefact
+from gateway.students.linear.features import fold, user_text
+from gateway.students.linear.model import TaskModel
+from ledger.compare.comparators import Label
+from ledger.taskspec import AnswerKey, TaskSpec
+from nightschool.settings import NightSettings
+from nightschool.trainers.base import Progress, Row, Trained, TrainingFailed
+from nightschool.trainers.linear_fit import REGULARISATION, TextVectors, fit_field
+
+N_FOLDS = 5
+MAX_WEIGHT = 3
+"""A row weighs as often as it was seen, up to this: what recurs matters more, one request cannot drown the others."""
+
+
+class ClassifierTrainer:
+    """Trains on one core, in seconds, from nothing but the rows; the same rows give the same artefact."""
+
+    def __init__(self, night: NightSettings, gateway: GatewaySettings) -> None:  # noqa: ARG002 - the trainers' interface
+        self._root = Path(gateway.artefact_dir)
+
+    def train(
+        self,
+        adapter: str,
+        base_model: str,  # noqa: ARG002 - it starts from nothing
+        rows: Sequence[Row],
+        tasks: dict[str, Any],
+        progress: Progress,
+    ) -> Trained:
+        """Train every label task that has valid rows. Raises ``TrainingFailed`` when there is none."""
+        read = [_TaskRows.of(spec, rows) for _, spec in sorted(tasks.items()) if spec.is_label_task]
+        usable = [task for task in read if task.keys]
+        if not usable:
+            raise TrainingFailed("no task whose every field is a label has a valid training row")
+        steps = _Steps(progress, sum(task.n_steps for task in usable))
+        with threadpool_limits(1):
+            models = [task.train(steps) for task in usable]
+        settings = {"max_weight": MAX_WEIGHT, "n_folds": N_FOLDS, "regularisation": REGULARISATION}
+        training = {"settings": settings, "rows": {task.spec.name: len(task.keys) for task in usable}}
+        return Trained(
+            adapter=adapter,
+            artefact=artefact.write(self._root, adapter, models, training),
+            notes="; ".join(task.note for task in usable),
+        )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts model fits for the progress callback."""
+
+    progress: Progress
+    total: int
+    done: int = 0
+
+    def step(self, detail: str) -> None:
+        self.done += 1
+        self.progress(self.done, self.total, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskRows:
+    """The valid rows of one task: folded texts, answers, weights and fold numbers, one entry a row."""
+
+    spec: TaskSpec
+    texts: list[str]
+    keys: list[AnswerKey]
+    weights: list[int]
+    folds: list[int]
+    n_invalid: int
+
+    @classmethod
+    def of(cls, spec: TaskSpec, rows: Sequence[Row]) -> "_TaskRows":
+        """Read the task's rows in the order of their hashes, so that the order they come in changes nothing."""
+        mine = sorted((row for row in rows if row.task == spec.name), key=lambda row: row.hash)
+        valid = [(row, key) for row in mine if (key := spec.key(spec.clean(row.completion))) is not None]
+        texts = [fold(user_text(row.messages)) for row, _ in valid]
+        return cls(
+            spec=spec,
+            texts=texts,
+            keys=[key for _, key in valid],
+            weights=[min(max(row.seen, 1), MAX_WEIGHT) for row, _ in valid],
+            folds=[_fold_number(text) for text in texts],
+            n_invalid=len(mine) - len(valid),
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """How many fits it takes: the folds and the final one, for every field."""
+        return len(self.spec.fields) * (len(set(self.folds)) + 1)
+
+    @property
+    def note(self) -> str:
+        """What the night's record says of it."""
+        invalid = f" ({self.n_invalid} invalid left out)" if self.n_invalid else ""
+        return f"{self.spec.name}: {len(self.keys)} rows{invalid}"
+
+    def train(self, steps: _Steps) -> TaskModel:
+        """Fit every field on the same vectors."""
+        vectors = TextVectors(self.texts)
+        weights, folds = np.array(self.weights, dtype=np.float64), np.array(self.folds)
+        fitted = []
+        for number, (name, comparator) in enumerate(self.spec.fields):
+            assert isinstance(comparator, Label)  # noqa: S101 - is_label_task
+            labels = np.array([key[number] for key in self.keys])
+            detail = f"{self.spec.name}.{name}"
+            fitted.append(
+                fit_field(name, comparator.values, labels, vectors, weights, folds, lambda: steps.step(detail))
+            )
+        _, blocks = vectors.weigh(np.ones(len(self.texts), dtype=bool))
+        return TaskModel(
+            task=self.spec.name,
+            spec_hash=self.spec.spec_hash,
+            blocks=blocks,
+            fields=tuple(field.field for field in fitted),
+            coefficients=np.hstack([field.coefficients for field in fitted]),
+            intercepts=np.hstack([field.intercepts for field in fitted]),
+        )
+
+
+def _fold_number(text: str) -> int:
+    """Equal texts share a fold: else a held-out row would be scored by a model that trained on it."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % N_FOLDS
