@@ -32,7 +32,7 @@ class AsyncClient:
         self._rng = rng
         self._clock = clock
         self._sleep = sleep
-        self._url = URL(chat_url(settings))
+        self._url = URL(chat_url(settings.base_url))
         self._timeout = self._timeout_within(settings.timeout_s)
         self._sessions: WeakKeyDictionary[AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
@@ -59,7 +59,8 @@ class AsyncClient:
         timeout = self._timeout_within(left_s) if is_capped else self._timeout
         try:
             async with self._session().post(self._url, data=body, timeout=timeout, allow_redirects=False) as response:
-                return checked(self._settings, response.status, response.headers, await response.read())
+                body = await response.read()
+                return checked(self._settings.base_url, self._settings.api_key, response.status, response.headers, body)
         except aiohttp.ConnectionTimeoutError:
             raise timed_out(CONNECT_TIMEOUT) from None
         except TimeoutError:

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway.settings import EndpointSettings
 from gateway.upstream.failures import http_failure
 
 # Under the 5 s after which uvicorn, and so vLLM, closes an idle connection: a request sent into that close is lost.
 KEEPALIVE_S: Final = 4.0
 
 
-def chat_url(settings: EndpointSettings) -> str:
+def chat_url(base_url: str) -> str:
     """Return the address of the endpoint's chat completions."""
-    return settings.base_url.rstrip("/") + "/chat/completions"
+    return base_url.rstrip("/") + "/chat/completions"
 
 
 def request_headers(api_key: str) -> dict[str, str]:
@@ -24,9 +23,8 @@ def request_headers(api_key: str) -> dict[str, str]:
     return headers
 
 
-def checked(settings: EndpointSettings, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
+def checked(base_url: str, api_key: str, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
     """Return the body of a success; anything else, redirects included, raises ``UpstreamError``."""
     if 200 <= status < 300:
         return body
-    secrets = (settings.api_key, settings.base_url, urlsplit(settings.base_url).netloc)
-    raise http_failure(status, headers, body, secrets)
+    raise http_failure(status, headers, body, (api_key, base_url, urlsplit(base_url).netloc))

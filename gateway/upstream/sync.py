@@ -3,7 +3,8 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import httpx
 
@@ -12,6 +13,23 @@ from gateway.upstream.base import UpstreamError
 from gateway.upstream.failures import CONNECT_TIMEOUT, DISCONNECTED, UNREACHABLE, timed_out
 from gateway.upstream.http import KEEPALIVE_S, chat_url, checked, request_headers
 from gateway.upstream.retry import Attempts
+
+
+@contextmanager
+def httpx_failures() -> Iterator[None]:
+    """Turn the failures of an httpx request into ``UpstreamError``."""
+    try:
+        yield
+    except (httpx.ConnectTimeout, httpx.PoolTimeout):
+        raise timed_out(CONNECT_TIMEOUT) from None
+    except httpx.WriteTimeout:
+        raise timed_out(DISCONNECTED) from None
+    except httpx.TimeoutException:
+        raise timed_out() from None
+    except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL):
+        raise UpstreamError(UNREACHABLE) from None
+    except httpx.HTTPError:
+        raise UpstreamError(DISCONNECTED) from None
 
 
 class SyncClient:
@@ -29,7 +47,7 @@ class SyncClient:
         self._rng = rng
         self._clock = clock
         self._sleep = sleep
-        self._url = chat_url(settings)
+        self._url = chat_url(settings.base_url)
         self._lock = threading.Lock()
         self._shared: httpx.Client | None = None
 
@@ -56,19 +74,15 @@ class SyncClient:
         timeout = httpx.Timeout(
             min(self._settings.timeout_s, left_s), connect=min(self._settings.connect_timeout_s, left_s)
         )
-        try:
+        with httpx_failures():
             response = self._client().post(self._url, content=body, timeout=timeout)
-            return checked(self._settings, response.status_code, response.headers, response.content)
-        except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            raise timed_out(CONNECT_TIMEOUT) from None
-        except httpx.WriteTimeout:
-            raise timed_out(DISCONNECTED) from None
-        except httpx.TimeoutException:
-            raise timed_out() from None
-        except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL):
-            raise UpstreamError(UNREACHABLE) from None
-        except httpx.HTTPError:
-            raise UpstreamError(DISCONNECTED) from None
+        return checked(
+            self._settings.base_url,
+            self._settings.api_key,
+            response.status_code,
+            response.headers,
+            response.content,
+        )
 
     def _client(self) -> httpx.Client:
         with self._lock:
