@@ -10,7 +10,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ratchet_project.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from common.errors import ConfigurationError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except ConfigurationError as error:
+        sys.exit(f"configuration error: {error}")
 
 
 if __name__ == "__main__":
