@@ -28,15 +28,19 @@ class SnapshotWatcher:
         self._read_epoch = read_epoch
         self._poll_s = poll_s
         self._stop = threading.Event()
+        self._started = threading.Event()
+        self._first_error: Exception | None = None
         self._snapshot: Snapshot | None = None
         self._checked_at = 0.0
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Read the first snapshot (raising what the database raises) and start watching."""
-        self._look()
+        """Start watching; returns with the first snapshot, or raises what the database raised."""
         self._thread = threading.Thread(target=self._run, name="snapshot-watcher", daemon=True)
         self._thread.start()
+        self._started.wait()
+        if self._first_error is not None:
+            raise self._first_error
 
     def stop(self) -> None:
         """End the thread."""
@@ -65,6 +69,13 @@ class SnapshotWatcher:
         self._checked_at = looked_at
 
     def _run(self) -> None:
+        try:
+            self._look()
+        except Exception as error:  # noqa: BLE001 - raised again by start()
+            self._first_error = error
+            return
+        finally:
+            self._started.set()
         is_away = False
         while not self._stop.wait(self._poll_s):
             try:

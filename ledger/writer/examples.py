@@ -1,5 +1,6 @@
 """Storing teacher answers: insert, or count another occurrence; a tombstoned hash is refused for ever (INV-24)."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -25,9 +26,11 @@ def store_examples(connection: BaseDatabaseWrapper, rows: Sequence[ExampleRow]) 
     using = connection.alias
     hashes = {row.hash for row in rows}
     erased = set(Tombstone.objects.using(using).filter(hash__in=hashes).values_list("hash", flat=True))
-    kept = sorted((row for row in rows if row.hash not in erased), key=lambda row: row.hash)
+    times = Counter(row.hash for row in rows if row.hash not in erased)
+    first = {row.hash: row for row in reversed(rows)}
     with connection.cursor() as cursor:
-        cursor.executemany(_upsert_sql(), [adapt(connection, _values(row)) for row in kept])
+        values = [adapt(connection, _values(first[key], times[key])) for key in sorted(times)]
+        cursor.executemany(_upsert_sql(), values)
     return erased
 
 
@@ -41,13 +44,13 @@ def _upsert_sql() -> str:
     return (
         f"INSERT INTO {table} ({', '.join(columns(Example, _COLUMNS))}) "  # noqa: S608 - names come from the model
         f"VALUES ({', '.join(['%s'] * len(_COLUMNS))}) ON CONFLICT (hash) DO UPDATE SET "
-        f"seen = {table}.seen + 1, last_seen_at = excluded.last_seen_at, {restore}, purged_at = NULL, purge_reason = ''"
+        f"seen = {table}.seen + excluded.seen, last_seen_at = excluded.last_seen_at, {restore}, purged_at = NULL, purge_reason = ''"
     )
 
 
-def _values(row: ExampleRow) -> tuple[object, ...]:
+def _values(row: ExampleRow, seen: int) -> tuple[object, ...]:
     return (
         row.hash, row.prompt_hash, row.task, json_text(row.messages), row.completion, json_text(row.params),
-        row.teacher_model, row.licence, row.licence_url, row.split, 1, row.redactions, row.origin, row.client,
+        row.teacher_model, row.licence, row.licence_url, row.split, seen, row.redactions, row.origin, row.client,
         row.end_user, False, False, False, row.at, row.at, "", False,
     )  # fmt: skip

@@ -1,0 +1,226 @@
+"""The endpoint on a real port, with the official SDK as the client."""
+
+import json
+import socket
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from gateway.upstream.base import UpstreamError
+from ledger.models import Check, Example, Failure, Request, Student, Task, Version
+from ledger.taskspec import parse_spec
+from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous
+
+SPEC = {"fields": {"category": {"type": "label", "values": ["billing", "technical"]}}}
+BILLING = '{"category": "billing"}'
+ASK = {"model": "ratchet", "messages": [{"role": "user", "content": "I was charged twice"}]}
+
+
+@pytest.fixture
+def triage(shared_ledger: None, clock: Any) -> Task:
+    spec = parse_spec("triage", SPEC)
+    return Task.objects.create(
+        name="triage",
+        student=Student.objects.get(),
+        spec=spec.document,
+        spec_hash=spec.spec_hash,
+        source="api",
+        created_at=clock.now(),
+        updated_at=clock.now(),
+    )
+
+
+def live_version(clock: Any) -> Version:
+    return Version.objects.create(
+        student=Student.objects.get(),
+        number=1,
+        adapter="default-v1",
+        base_model="base",
+        state="live",
+        traffic_pct=100,
+        stage=2,
+        stage_since_at=clock.now(),
+        created_at=clock.now(),
+        evaluation={"threshold": 0.8},
+    )
+
+
+def sdk(base_url: str, key: str = "unused") -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{base_url}/v1", api_key=key, max_retries=0)
+
+
+def ask(client: openai.OpenAI, **changes: Any) -> Any:
+    return client.chat.completions.create(**{**ASK, "extra_headers": {"X-Ratchet-Task": "triage"}, **changes})
+
+
+@pytest.mark.req("FR-1.1", "FR-1.12", "US-1", "INV-27")
+def test_the_teacher_answers_at_cold_start_and_the_row_and_the_example_are_durable(serve, triage):
+    ScriptedTeacher.reset(lambda call: answer(BILLING, tokens=(100, 20)))
+    response = ask(sdk(serve()))
+    block = response.model_extra["ratchet"]
+    assert response.choices[0].message.content == BILLING
+    assert (block["served_by"], block["route"], block["task"]) == ("teacher", "cold_start", "triage")
+    assert response.usage.total_tokens == 120
+    row = Request.objects.get()
+    assert (row.cost_nusd, row.baseline_nusd, row.stored) == (160_000, 160_000, True)
+    assert block["cost_nusd"] == row.cost_nusd
+    assert block["request_id"] == f"req_{row.pk.hex}"
+    example = Example.objects.get()
+    assert (example.completion, example.seen, example.licence) == (BILLING, 1, "OpenMDW-1.1")
+
+
+@pytest.mark.req("FR-2.1", "US-1")
+def test_a_live_student_serves_and_an_unsure_one_escalates(serve, triage, clock):
+    live_version(clock)
+    ScriptedTeacher.reset(lambda call: answer(BILLING))
+    ScriptedStudent.reset(unanimous(BILLING))
+    client = sdk(serve())
+    served = ask(client)
+    assert (served.model, served.model_extra["ratchet"]["served_by"]) == ("default-v1", "student")
+    assert ScriptedTeacher.calls == []
+    ScriptedStudent.reset(unanimous(BILLING, probability=0.05))
+    assert ask(client).model_extra["ratchet"]["route"] == "confidence"
+    assert len(ScriptedTeacher.calls) == 1
+
+
+@pytest.mark.req("FR-1.6")
+def test_a_stream_joins_into_the_same_answer_and_ends_with_done(serve, triage):
+    ScriptedTeacher.reset(lambda call: answer(BILLING))
+    base_url = serve()
+    chunks = list(ask(sdk(base_url), stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == BILLING
+    raw = httpx.post(f"{base_url}/v1/chat/completions", json={**ASK, "stream": True})
+    assert raw.headers["content-type"] == "text/event-stream"
+    assert raw.text.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.req("INV-28", "FR-2.5")
+def test_a_drawn_audit_is_written_with_its_request_and_its_text_is_encrypted(serve, triage, clock):
+    live_version(clock)
+    ScriptedStudent.reset(unanimous(BILLING))
+    response = ask(sdk(serve(audit_rate=1.0)))
+    owed = Check.objects.get()
+    assert response.model_extra["ratchet"]["audited"] == "pending"
+    assert owed.wants_audit
+    assert b"charged" not in bytes(owed.payload)
+    assert Request.objects.get().audit == "pending"
+
+
+@pytest.mark.req("INV-22", "INV-28", "FR-13.1")
+def test_an_opted_out_request_is_audited_from_memory_and_never_stored(serve, triage, clock):
+    live_version(clock)
+    ScriptedStudent.reset(unanimous(BILLING))
+    ScriptedTeacher.reset(lambda call: answer(BILLING))
+    ask(sdk(serve(audit_rate=1.0)), extra_headers={"X-Ratchet-Task": "triage", "X-Ratchet-Store": "none"})
+    for _ in range(200):
+        if not Check.objects.exists():
+            break
+        socket.socketpair()[0].close()
+    row = Request.objects.get()
+    assert (row.store_opt_out, Example.objects.count()) == ("request", 0)
+    assert row.audit in ("pending", "agree")
+
+
+@pytest.mark.req("INV-10")
+def test_tool_requests_go_to_the_teacher_alone_and_are_not_stored(serve, triage, clock):
+    live_version(clock)
+    ScriptedStudent.reset(unanimous(BILLING))
+    ScriptedTeacher.reset(lambda call: answer("no tool needed"))
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
+    block = ask(sdk(serve()), tools=tools).model_extra["ratchet"]
+    assert (block["route"], block["stored"], ScriptedStudent.calls) == ("tools", False, [])
+
+
+@pytest.mark.req("INV-13", "FR-1.2")
+def test_with_a_key_configured_every_call_needs_one_and_the_row_names_its_client(serve, triage):
+    import hashlib
+
+    key = "rk-a-key-of-the-tests"
+    ScriptedTeacher.reset(lambda call: answer(BILLING))
+    base_url = serve(api_keys={hashlib.sha256(key.encode()).hexdigest(): "shop"})
+    with pytest.raises(openai.AuthenticationError) as refused:
+        ask(sdk(base_url, "rk-wrong"))
+    assert refused.value.code == "invalid_api_key"
+    assert httpx.get(f"{base_url}/v1/models").status_code == 401
+    ask(sdk(base_url, key))
+    assert Request.objects.get().client == "shop"
+
+
+@pytest.mark.req("FR-1.10", "INV-7")
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (UpstreamError("HTTP 500", status=500), 502, "teacher_unavailable"),
+        (UpstreamError("ReadTimeout", is_timeout=True), 504, "teacher_timeout"),
+        (UpstreamError("CircuitOpen", is_breaker_open=True, retry_after_s=12), 503, "teacher_circuit_open"),
+        (UpstreamError("HTTP 401", status=401), 502, "upstream_auth_error"),
+        (RuntimeError("a bug in the provider"), 502, "teacher_unavailable"),
+    ],
+)
+def test_a_failing_teacher_is_a_clean_error_and_leaves_a_failure_not_a_request(serve, triage, failure, status, code):
+    ScriptedTeacher.reset(lambda call: failure)
+    response = httpx.post(f"{serve()}/v1/chat/completions", json=ASK)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+    assert "provider" not in response.text
+    assert not Request.objects.exists()
+
+
+@pytest.mark.req("FR-1.5", "FR-1.10", "INV-12")
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b'"hi"', 400),
+        (b"\xff\xfe", 400),
+        (b'{"messages": 7, "model": "x"}', 400),
+        (b'{"messages": [], "model": "x"}', 400),
+        (b'{"messages": [{"role": "user", "content": "cut \\ud83d"}], "model": "x"}', 400),
+        (b'{"messages": [{"role": "user", "content": "nul \\u0000"}], "model": "x"}', 400),
+        (json.dumps({**ASK, "temperature": "hot"}).encode(), 400),
+        (json.dumps({**ASK, "n": True}).encode(), 400),
+        (json.dumps({**ASK, "wholly_unknown": {"deep": [1]}}).encode(), 200),
+        (b"[" * 100_000, 400),
+        (b'{"model": "x", "messages": "' + b"a" * 2 * 1024 * 1024 + b'"}', 413),
+    ],
+)
+def test_bad_input_is_never_a_500(serve, body: bytes, status: int):
+    ScriptedTeacher.reset(lambda call: answer("fine"))
+    response = httpx.post(f"{serve()}/v1/chat/completions", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == status, response.text
+    if status != 200:
+        assert set(response.json()["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.req("FR-1.5")
+def test_unknown_paths_and_wrong_methods_are_openai_errors(serve):
+    base_url = serve()
+    unknown = httpx.get(f"{base_url}/v1/embeddings")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_url")
+    wrong = httpx.get(f"{base_url}/v1/chat/completions")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.req("FR-1.2")
+def test_models_lists_the_teacher_and_the_serving_versions(serve, triage, clock):
+    live_version(clock)
+    models = sdk(serve()).models.list()
+    assert {(model.id, model.owned_by) for model in models.data} == {
+        ("nvidia/nemotron-3-ultra", "ratchet-teacher"),
+        ("default-v1", "ratchet-student"),
+    }
+
+
+@pytest.mark.req("INV-12")
+def test_a_crash_is_an_envelope_without_its_message_and_an_event(serve, monkeypatch):
+    def crash(*args: Any) -> None:
+        raise RuntimeError("secret text of a user")
+
+    monkeypatch.setattr("gateway.serving.admit", crash)
+    response = httpx.post(f"{serve()}/v1/chat/completions", json=ASK)
+    assert (response.status_code, response.json()["error"]["type"]) == (500, "api_error")
+    assert "secret" not in response.text
+    assert not Failure.objects.filter(error__contains="secret").exists()
