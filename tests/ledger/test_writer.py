@@ -1,0 +1,244 @@
+"""The ledger writer: groups, back-pressure, a database that is away, rows that are refused."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from cryptography.fernet import Fernet
+from django.db import OperationalError, connection
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.clock import ManualClock
+from ledger.contributions import ROLLUP_SUMS, Contributions
+from ledger.models import Example, HourlyRollup, Request, StageTally, Student
+from ledger.rows import CheckRow, ExampleRow, LedgerEntry, RequestRow
+from ledger.writer import thread
+from ledger.writer.batch import write_entries
+from ledger.writer.spool import Spool
+from ledger.writer.thread import LedgerWriter, QueueFull
+from tests.gateway.world import make_version
+
+AT = datetime(2026, 11, 2, 12, 30, tzinfo=UTC)
+KEY = Fernet(Fernet.generate_key())
+
+
+def make_row(number: int, **changes: Any) -> RequestRow:
+    values = {
+        "id": UUID(int=number),
+        "at": AT,
+        "on": AT.date(),
+        "student_id": Student.objects.get().pk,
+        "task": "default",
+        "route": "cold_start",
+        "served_by": "teacher",
+        "cost_nusd": 10,
+        "teacher_cost_nusd": 10,
+        "baseline_nusd": 10,
+    }
+    return RequestRow(**{**values, **changes})
+
+
+def make_example(number: int) -> ExampleRow:
+    digest = f"{number:064x}"
+    return ExampleRow(
+        hash=digest,
+        prompt_hash=digest,
+        task="default",
+        messages=[{"role": "user", "content": "hé"}],
+        completion="ok",
+        params=None,
+        teacher_model="t",
+        licence="MIT",
+        licence_url="",
+        split="train",
+        redactions=0,
+        origin="cold_start",
+        client="",
+        end_user="",
+        at=AT,
+    )
+
+
+def write(writer: LedgerWriter, entries: Sequence[LedgerEntry]) -> None:
+    """Run a writer for the length of one burst of concurrent requests."""
+
+    async def burst() -> None:
+        writer.start()
+        try:
+            await asyncio.gather(*(writer.write(entry) for entry in entries))
+        finally:
+            await asyncio.to_thread(writer.stop)
+
+    asyncio.run(burst())
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.req("INV-27", "FR-3.1")
+def test_one_group_writes_rows_examples_and_sums_in_one_transaction():
+    repeated = [LedgerEntry(make_row(n, stored=True), [make_example(7)]) for n in (1, 2, 3)]
+    write_entries([*repeated, LedgerEntry(make_row(4), [])], connection)
+    assert Request.objects.count() == 4
+    assert Example.objects.get().seen == 3
+    rollup = HourlyRollup.objects.get()
+    assert (rollup.n_requests, rollup.n_stored, rollup.cost_nusd) == (4, 3, 40)
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.req("INV-29")
+def test_a_group_with_one_bad_row_writes_nothing():
+    entries = [LedgerEntry(make_row(1), [make_example(1)]), LedgerEntry(make_row(2, cost_nusd=99), [])]
+    with pytest.raises(Exception, match="request_cost_is_the_sum"):
+        write_entries(entries, connection)
+    assert (Request.objects.count(), Example.objects.count(), HourlyRollup.objects.count()) == (0, 0, 0)
+
+
+@pytest.mark.usefixtures("shared_ledger")
+@pytest.mark.req("FR-3.1")
+def test_concurrent_requests_share_commits_and_each_waits_for_its_own(tmp_path: Path):
+    committed: list[int] = []
+    writer = LedgerWriter(Spool(tmp_path, KEY), 1000, lambda entries: committed.append(len(entries)))
+    write(writer, [LedgerEntry(make_row(n), []) for n in range(1, 201)])
+    assert Request.objects.count() == sum(committed) == 200
+    assert len(committed) < 200
+
+
+@pytest.mark.usefixtures("shared_ledger")
+@pytest.mark.req("FR-3.1")
+def test_a_full_queue_refuses_instead_of_dropping(tmp_path: Path):
+    writer = LedgerWriter(Spool(tmp_path, KEY), 0, lambda entries: None)
+    with pytest.raises(QueueFull):
+        asyncio.run(writer.write(LedgerEntry(make_row(1), [])))
+
+
+@pytest.mark.usefixtures("shared_ledger")
+@pytest.mark.req("INV-7", "INV-28", "INV-12")
+def test_while_the_database_is_away_answers_go_out_and_rows_come_back_from_the_spool(tmp_path: Path, monkeypatch):
+    away = threading.Event()
+    away.set()
+
+    def flaky(entries: Sequence[LedgerEntry], connection: Any) -> None:
+        if away.is_set():
+            raise OperationalError("the database is away")
+        write_entries(entries, connection)
+
+    monkeypatch.setattr(thread, "write_entries", flaky)
+    spool = Spool(tmp_path, KEY)
+    entries = [LedgerEntry(make_row(n), [make_example(n)]) for n in (1, 2)]
+    writer = LedgerWriter(spool, 100, lambda entries: None)
+    write(writer, entries)
+    assert (Request.objects.count(), spool.count(), writer.n_spooled) == (0, 2, 2)
+    assert all(b"cold_start" not in path.read_bytes() for path in tmp_path.iterdir())
+    away.clear()
+    write(LedgerWriter(spool, 100, lambda entries: None), [LedgerEntry(make_row(3), [])])
+    assert (Request.objects.count(), Example.objects.count(), spool.count()) == (3, 2, 0)
+
+
+@pytest.mark.usefixtures("shared_ledger")
+@pytest.mark.req("INV-7")
+def test_a_row_the_database_refuses_is_spooled_alone_and_its_neighbours_are_written(tmp_path: Path):
+    spool = Spool(tmp_path, KEY)
+    entries = [LedgerEntry(make_row(n, cost_nusd=10 if n != 2 else 99), []) for n in (1, 2, 3)]
+    write(LedgerWriter(spool, 100, lambda entries: None), entries)
+    assert set(Request.objects.values_list("id", flat=True)) == {UUID(int=1), UUID(int=3)}
+    assert spool.count() == 1
+
+
+@pytest.mark.usefixtures("shared_ledger")
+@pytest.mark.req("INV-29")
+def test_a_spooled_row_that_had_been_written_after_all_is_not_counted_twice(tmp_path: Path):
+    spool = Spool(tmp_path, KEY)
+    write_entries([LedgerEntry(make_row(1), [])], connection)
+    spool.keep([LedgerEntry(make_row(1), [])])
+    assert spool.drain(lambda entry: thread.write_once(entry, "default", lambda entries: None)) == 1
+    assert (Request.objects.count(), HourlyRollup.objects.get().n_requests) == (1, 1)
+
+
+@pytest.mark.req("INV-28")
+def test_the_spool_gives_back_exactly_what_it_kept_and_sets_unreadable_files_aside(tmp_path: Path):
+    entry = LedgerEntry(
+        RequestRow(UUID(int=9), AT, AT.date(), 1, "t", "r", "teacher", confidence=0.25),
+        [make_example(1)],
+        CheckRow(True, 4, None, b"\x00\xff sealed"),
+    )
+    spool = Spool(tmp_path, KEY)
+    spool.keep([entry])
+    (tmp_path / "0.entry").write_bytes(b"not a token")
+    back: list[LedgerEntry] = []
+    assert spool.drain(back.append) == 1
+    assert back == [entry]
+    assert [path.name for path in tmp_path.iterdir()] == ["0.unreadable"]
+
+
+@pytest.mark.req("INV-28")
+def test_an_entry_whose_write_fails_stays_in_the_spool(tmp_path: Path):
+    spool = Spool(tmp_path, KEY)
+    spool.keep([LedgerEntry(RequestRow(UUID(int=9), AT, AT.date(), 1, "t", "r", "teacher"), [])])
+
+    def fail(entry: LedgerEntry) -> None:
+        raise OperationalError
+
+    with pytest.raises(OperationalError):
+        spool.drain(fail)
+    assert spool.count() == 1
+
+
+rows = st.builds(
+    RequestRow,
+    id=st.uuids(),
+    at=st.datetimes(timezones=st.just(UTC)),
+    on=st.dates(),
+    student_id=st.just(1),
+    task=st.sampled_from(["a", "b"]),
+    route=st.sampled_from(["student", "confidence", "student_error"]),
+    served_by=st.sampled_from(["student", "teacher"]),
+    version_id=st.none() | st.integers(1, 2),
+    stage=st.integers(0, 2),
+    audit=st.sampled_from(["none", "pending", "agree", "disagree", "failed"]),
+    shadow=st.sampled_from(["none", "pending", "agree", "disagree", "escalate", "unarbitrated", "failed"]),
+    shadow_version_id=st.none() | st.just(3),
+    shadow_stage=st.just(1),
+    cost_nusd=st.integers(0, 10**12),
+    wall_ms=st.floats(0, 1e6),
+)
+
+
+@pytest.mark.req("INV-27")
+@given(st.lists(rows, max_size=8))
+def test_taking_away_what_was_added_leaves_zero_everywhere(batch: list[RequestRow]):
+    sums = Contributions()
+    for row in batch:
+        sums.add(row)
+    assert sum(totals[ROLLUP_SUMS.index("n_requests")] for totals in sums.rollups.values()) == len(batch)
+    for row in batch:
+        sums.add(row, -1)
+    assert not any(any(totals) for totals in (*sums.rollups.values(), *sums.tallies.values()))
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.req("FR-6.4")
+def test_shadow_evidence_counts_live_coverage_only_where_live_answered():
+
+    clock = ManualClock(AT)
+    live, shadow = make_version(clock, 1), make_version(clock, 2, "shadow", 0)
+    common = {"version_id": live.pk, "stage": 1, "shadow_version_id": shadow.pk, "shadow_stage": 1}
+    for number, (route, served_by, verdict) in enumerate(
+        [
+            ("student", "student", "agree"),
+            ("n_choices", "teacher", "agree"),
+            ("confidence", "teacher", "unarbitrated"),
+            ("student_error", "teacher", "escalate"),
+            ("student", "student", "failed"),
+        ],
+        1,
+    ):
+        row = make_row(number, route=route, served_by=served_by, escalated=served_by == "teacher", shadow=verdict, **common)
+        write_entries([LedgerEntry(row, [])], connection)
+    tally = StageTally.objects.get(version=shadow)
+    assert (tally.n_shadow, tally.n_would_serve, tally.n_shadow_agree, tally.n_unarbitrated) == (4, 3, 2, 1)
+    assert (tally.n_live_answered, tally.n_live_served) == (3, 2)
