@@ -101,6 +101,7 @@ def _set(seen: Version, to: Place, kind: str, text: str, clock: Clock, **changes
 
 
 def _refusal(seen: Version, to: Place) -> str:
-    if to.state in IN_FLIGHT:
-        return f"v{seen.number} cannot become {to}: another version is in flight"
-    return f"v{seen.number} cannot become {to}: the database refuses it"
+    others = Version.objects.filter(student_id=seen.student_id, state__in=IN_FLIGHT).exclude(pk=seen.pk)
+    is_crowded = to.state in IN_FLIGHT and others.exists()
+    reason = "another version is in flight" if is_crowded else "the database refuses it"
+    return f"v{seen.number} cannot become {to}: {reason}"
