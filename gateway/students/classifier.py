@@ -10,6 +10,7 @@ from gateway.settings import GatewaySettings
 from gateway.students.base import StudentUnavailable
 from gateway.students.linear.artefact import ArtefactError
 from gateway.students.linear.cache import ArtefactCache
+from gateway.students.linear.features import n_chars
 from gateway.students.linear.model import LinearModel
 from gateway.students.linear.sampling import draw
 
@@ -30,7 +31,7 @@ class ClassifierStudent:
             model = await self._artefacts.get_async(call.version.artefact if call.version else {})
         except ArtefactError as error:
             raise _unavailable(error) from error
-        if sum(len(str(message.get("content") or "")) for message in call.messages) > LONG_CHARS:
+        if n_chars(call.messages) > LONG_CHARS:
             return await asyncio.get_running_loop().run_in_executor(None, self._answer, call, model)
         return self._answer(call, model)
 
@@ -44,7 +45,7 @@ class ClassifierStudent:
 
     def _answer(self, call: Call, model: LinearModel) -> Answer:
         started = time.perf_counter()
-        completions = draw(model, call.task, call.messages, call.n, call.temperature, self._rng)
+        completions = draw(model, call.task, call.messages, n=call.n, temperature=call.temperature, rng=self._rng)
         elapsed_ms = (time.perf_counter() - started) * 1000
         return Answer(completions, latency_ms=elapsed_ms, model=call.version.adapter if call.version else "")
 

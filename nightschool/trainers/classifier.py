@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ledger.compare.comparators import Label
 from ledger.taskspec import AnswerKey, TaskSpec
 from nightschool.settings import NightSettings
 from nightschool.trainers.base import Progress, Row, Trained, TrainingFailed
-from nightschool.trainers.linear_fit import REGULARISATION, TextVectors, fit_field
+from nightschool.trainers.linear_fit import REGULARISATION, TrainingTexts, fit_field
 
 N_FOLDS = 5
 MAX_WEIGHT = 3
@@ -107,21 +108,17 @@ class _TaskRows:
 
     def train(self, steps: _Steps) -> TaskModel:
         """Fit every field on the same vectors."""
-        vectors = TextVectors(self.texts)
-        weights, folds = np.array(self.weights, dtype=np.float64), np.array(self.folds)
+        texts = TrainingTexts(self.texts, self.weights, self.folds)
         fitted = []
         for number, (name, comparator) in enumerate(self.spec.fields):
             assert isinstance(comparator, Label)  # noqa: S101 - is_label_task
             labels = np.array([key[number] for key in self.keys])
-            detail = f"{self.spec.name}.{name}"
-            fitted.append(
-                fit_field(name, comparator.values, labels, vectors, weights, folds, lambda: steps.step(detail))
-            )
-        _, blocks = vectors.weigh(np.ones(len(self.texts), dtype=bool))
+            step = partial(steps.step, f"{self.spec.name}.{name}")
+            fitted.append(fit_field(name, comparator.values, labels, texts, step))
         return TaskModel(
             task=self.spec.name,
             spec_hash=self.spec.spec_hash,
-            blocks=blocks,
+            blocks=texts.blocks,
             fields=tuple(field.field for field in fitted),
             coefficients=np.hstack([field.coefficients for field in fitted]),
             intercepts=np.hstack([field.intercepts for field in fitted]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,14 @@ class Fitted:
     intercepts: Floats
 
 
-class TextVectors:
-    """The TF-IDF vectors of one task's texts (already folded), for any choice of texts to learn the weights from."""
+class TrainingTexts:
+    """One task's folded texts as TF-IDF vectors, with the ``weights`` and ``folds`` of cross-fitting, one a text."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._n_texts = len(texts)
+    def __init__(self, texts: Sequence[str], weights: Sequence[float], folds: Sequence[int]) -> None:
+        self.weights = np.array(weights, dtype=np.float64)
+        self.folds = np.array(folds, dtype=np.intp)
         self._counts = [(block, *_count(block, texts)) for block in BLOCKS]
+        self.matrix, self.blocks = self.weigh(np.ones(len(texts), dtype=bool))
 
     def weigh(self, chosen: NDArray[np.bool_]) -> tuple[csr_matrix, tuple[BlockModel, ...]]:
         """Return the vectors of all texts, (texts, terms), under the vocabulary and weights of the ``chosen`` ones."""
@@ -48,7 +50,7 @@ class TextVectors:
             models.append(BlockModel(block, [terms[at] for at in kept], tfidf.idf_.astype(np.float32), first_row))
             first_row += len(kept)
         if not matrices:
-            return csr_matrix((self._n_texts, 0)), ()
+            return csr_matrix((len(chosen), 0)), ()
         return hstack(matrices, format="csr"), tuple(models)
 
 
@@ -61,85 +63,59 @@ def _count(block: Block, texts: Sequence[str]) -> tuple[list[str], csr_matrix]:
 
 
 def fit_field(
-    name: str,
-    vocabulary: Sequence[str],
-    labels: NDArray[np.str_],
-    vectors: TextVectors,
-    weights: NDArray[np.float64],
-    folds: NDArray[np.intp],
-    step: Callable[[], None],
+    name: str, vocabulary: Sequence[str], labels: NDArray[np.str_], texts: TrainingTexts, step: Callable[[], None]
 ) -> Fitted:
     """Fit one field on all rows, its scale on scores of rows by models that did not see them (cross-fitting).
 
-    ``labels``, ``weights`` and ``folds`` have one entry a text; ``step`` is called after each fold and at the end.
-    A field with a single label in all its rows, or texts without a single feature, get ``constant``.
+    ``labels`` has one entry a text, out of ``vocabulary``; ``step`` is called after each fold and at the end. A field
+    with a single label in all its rows, or texts without a single feature, get ``constant``.
     """
-    everything = np.ones(len(labels), dtype=bool)
-    matrix, _ = vectors.weigh(everything)
     classes = np.unique(labels)
-    if len(classes) < 2 or matrix.shape[1] == 0:
+    if len(classes) < 2 or not texts.blocks:
         step()
-        return constant(name, vocabulary, labels, weights, matrix.shape[1])
-    scores, targets, held_weights = _held_out(labels, classes, vectors, weights, folds, step)
-    scale = calibrated_scale(scores, targets, held_weights)
-    model = _fit(matrix, labels, weights)
+        return constant(name, vocabulary, labels, texts)
+    scale = calibrated_scale(*_held_out(labels, classes, texts, step))
+    coefficients, intercepts = _fit(texts.matrix, labels, texts.weights)
     step()
-    coefficients, intercepts = _both_sides(model)
     return Fitted(FieldModel(name, tuple(classes.tolist()), scale), coefficients, intercepts)
 
 
-def constant(
-    name: str, vocabulary: Sequence[str], labels: NDArray[np.str_], weights: NDArray[np.float64], n_terms: int
-) -> Fitted:
+def constant(name: str, vocabulary: Sequence[str], labels: NDArray[np.str_], texts: TrainingTexts) -> Fitted:
     """Answer with the labels' frequencies, one row added to each label of the task (Laplace), whatever the text.
 
     A label that no row has may well exist: one that was never seen keeps a probability, and none reaches 1.
     """
-    counts = np.array([weights[labels == label].sum() + 1.0 for label in vocabulary])
+    counts = np.array([texts.weights[labels == label].sum() + 1.0 for label in vocabulary])
+    coefficients = np.zeros((texts.matrix.shape[1], len(vocabulary)), np.float32)
     intercepts = np.log(counts / counts.sum()).astype(np.float32)
-    return Fitted(
-        FieldModel(name, tuple(vocabulary), 1.0), np.zeros((n_terms, len(vocabulary)), np.float32), intercepts
-    )
+    return Fitted(FieldModel(name, tuple(vocabulary), 1.0), coefficients, intercepts)
 
 
 def _held_out(
-    labels: NDArray[np.str_],
-    classes: NDArray[np.str_],
-    vectors: TextVectors,
-    weights: NDArray[np.float64],
-    folds: NDArray[np.intp],
-    step: Callable[[], None],
+    labels: NDArray[np.str_], classes: NDArray[np.str_], texts: TrainingTexts, step: Callable[[], None]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
     """Score each fold with a model of the others: (rows, classes) scores, class numbers and weights.
 
     Rows of a label that the other folds do not have are left out: no scale could make them likely.
     """
-    scores, targets, kept_weights = [], [], []
-    for fold in np.unique(folds):
-        inside, outside = folds == fold, folds != fold
-        known = np.unique(labels[outside])
+    scores = np.full((len(labels), len(classes)), -np.inf)
+    is_scored = np.zeros(len(labels), dtype=bool)
+    for fold in np.unique(texts.folds):
+        others = texts.folds != fold
+        known = np.unique(labels[others])
         if len(known) >= 2:
-            matrix, _ = vectors.weigh(outside)
-            coefficients, intercepts = _both_sides(_fit(matrix[outside], labels[outside], weights[outside]))
-            rows = np.flatnonzero(inside & np.isin(labels, known))
-            found = np.full((len(rows), len(classes)), -np.inf)
-            found[:, np.searchsorted(classes, known)] = matrix[rows] @ coefficients + intercepts
-            scores.append(found)
-            targets.append(np.searchsorted(classes, labels[rows]))
-            kept_weights.append(weights[rows])
+            matrix, _ = texts.weigh(others)
+            coefficients, intercepts = _fit(matrix[others], labels[others], texts.weights[others])
+            rows = np.flatnonzero(~others & np.isin(labels, known))
+            scores[np.ix_(rows, np.searchsorted(classes, known))] = matrix[rows] @ coefficients + intercepts
+            is_scored[rows] = True
         step()
-    if not scores:
-        return np.zeros((0, len(classes))), np.zeros(0, np.intp), np.zeros(0)
-    return np.vstack(scores), np.concatenate(targets), np.concatenate(kept_weights)
+    return scores[is_scored], np.searchsorted(classes, labels[is_scored]), texts.weights[is_scored]
 
 
-def _fit(matrix: csr_matrix, labels: NDArray[np.str_], weights: NDArray[np.float64]) -> Any:
-    model = LinearSVC(C=REGULARISATION, random_state=0, max_iter=5000)
-    return model.fit(matrix, labels, sample_weight=weights)
-
-
-def _both_sides(model: Any) -> tuple[Floats, Floats]:
-    """Return one column of coefficients for each label; two labels share a plane, half of it to each side."""
+def _fit(matrix: csr_matrix, labels: NDArray[np.str_], weights: NDArray[np.float64]) -> tuple[Floats, Floats]:
+    """Return (terms, labels) coefficients and (labels,) intercepts; two labels share a plane, half of it a side."""
+    model = LinearSVC(C=REGULARISATION, random_state=0, max_iter=5000).fit(matrix, labels, sample_weight=weights)
     coefficients, intercepts = model.coef_.T, model.intercept_
     if len(model.classes_) == 2:
         coefficients = np.hstack([-coefficients, coefficients]) / 2
@@ -168,5 +144,5 @@ def calibrated_scale(scores: NDArray[np.float64], targets: NDArray[np.intp], wei
         wrong = np.where(np.isfinite(log_p), log_p, 0.0).sum(axis=1) - right
         return float(-(weights * ((1 - slack) * right + slack * wrong / (n_known - 1))).sum())
 
-    found = minimize_scalar(loss, bounds=np.log(SCALES), method="bounded")
-    return round(float(np.exp(found.x)), 6)
+    found = minimize_scalar(loss, bounds=(log(SCALES[0]), log(SCALES[1])), method="bounded")
+    return round(exp(found.x), 6)

@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from safetensors import SafetensorError
@@ -143,5 +143,5 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _is_sha256(value: Any) -> bool:
+def _is_sha256(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None

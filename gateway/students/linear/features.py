@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from privacy.redaction import redact
+
 MAX_CHARS = 8_000
 """Only the start of a long text is read, in training and in serving, so that no request costs more than a few ms."""
 
@@ -16,9 +18,18 @@ _SHORTEST, _LONGEST = 3, 5
 
 
 def user_text(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Join the text of the user turns, clipped to ``MAX_CHARS``. System prompts are the task's, not the request's."""
+    """Join the text of the user turns, clipped to ``MAX_CHARS`` and redacted.
+
+    System prompts are the task's, not the request's. Stored rows are redacted and live requests are not: redacting both
+    here, the model sees the same placeholders in serving as it did in training.
+    """
     turns = (_content_text(message.get("content")) for message in messages if message.get("role") == "user")
-    return "\n".join(turns)[:MAX_CHARS]
+    return redact("\n".join(turns)[:MAX_CHARS])[0]
+
+
+def n_chars(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Count the characters of all turns."""
+    return sum(len(_content_text(message.get("content"))) for message in messages)
 
 
 def _content_text(content: Any) -> str:

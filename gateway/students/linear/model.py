@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import exp, fsum, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +31,23 @@ class BlockModel:
         """Each term's place."""
         return {term: place for place, term in enumerate(self.terms)}
 
-    def vector(self, folded: str) -> tuple[NDArray[np.intp], Floats] | None:
+    def vector(self, folded: str) -> tuple[list[int], Floats] | None:
         """Return the coefficient rows and values of a folded text; ``None`` when it has no known term.
 
         Values are ``(1 + ln tf) * idf``, scaled to the block's weight: scikit-learn's ``sublinear_tf`` and ``l2``.
         """
-        index = self.index
-        counts = [(index[term], n) for term, n in Counter(self.block.analyse(folded)).items() if term in index]
-        if not counts:
+        place_of = self.index.get
+        places, frequencies = [], []
+        for term, n in Counter(self.block.analyse(folded)).items():
+            place = place_of(term)
+            if place is not None:
+                places.append(place)
+                frequencies.append(1.0 if n == 1 else 1.0 + log(n))
+        if not places:
             return None
-        places, frequencies = np.array(counts, dtype=np.intp).T
-        values = ((1.0 + np.log(frequencies)) * self.idf[places]).astype(np.float32)
-        return places + self.first_row, values * np.float32(self.block.weight / np.sqrt(values @ values))
+        values = self.idf.take(places) * np.array(frequencies, dtype=np.float32)
+        values *= self.block.weight / sqrt(values.dot(values))
+        return [place + self.first_row for place in places], values
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,12 @@ class TaskModel:
             vector = block.vector(folded)
             if vector is not None:
                 rows, values = vector
-                scores = scores + values @ self.coefficients[rows]
+                scores = scores + values.dot(self.coefficients.take(rows, axis=0))
         return scores
 
     def probabilities(self, text: str) -> list[list[float]]:
         """Return, for each field, the calibrated probability of each of its labels."""
-        scores = self.scores(text)
+        scores = self.scores(text).tolist()
         found, start = [], 0
         for field in self.fields:
             found.append(softmax(scores[start : start + len(field.labels)], field.scale))
@@ -85,10 +91,12 @@ class TaskModel:
         return found
 
 
-def softmax(scores: Floats, scale: float) -> list[float]:
+def softmax(scores: Sequence[float], scale: float) -> list[float]:
     """Return the normalised exponentials of ``scale * scores``."""
-    exponentials = np.exp(scale * (scores - scores.max()).astype(np.float64))
-    return (exponentials / exponentials.sum()).tolist()
+    largest = max(scores)
+    exponentials = [exp(scale * (score - largest)) for score in scores]
+    total = fsum(exponentials)
+    return [exponential / total for exponential in exponentials]
 
 
 @dataclass(frozen=True, slots=True)

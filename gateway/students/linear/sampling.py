@@ -7,18 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.cascade.types import Completion
-from gateway.students.linear.features import user_text
+from gateway.students.linear.features import n_chars, user_text
 from gateway.students.linear.model import LinearModel, TaskModel
 from ledger.taskspec import TaskSpec
 
 _CHARS_A_TOKEN = 4
 _SMALLEST = 1e-300
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def draw(
     model: LinearModel,
     task: TaskSpec,
     messages: Sequence[Mapping[str, Any]],
+    *,
     n: int,
     temperature: float | None,
     rng: random.Random,
@@ -44,7 +46,7 @@ def _draw_known(
     thing twice and crowd against 1. Calibrated, ``p`` is the share of such answers that are right, which orders the
     unanimous sample sets (most of them) finely, and a unanimous draw of an unlikely label keeps its low ``p``.
     """
-    in_tokens = _tokens(sum(len(str(message.get("content") or "")) for message in messages))
+    in_tokens = _tokens(n_chars(messages))
     drawn = []
     for probabilities in model.probabilities(user_text(messages)):
         weights = sharpen(probabilities, temperature)
@@ -54,7 +56,7 @@ def _draw_known(
 
 def _completion(model: TaskModel, choice: Sequence[tuple[int, float]], in_tokens: int) -> Completion:
     answer = {field.name: field.labels[place] for field, (place, _) in zip(model.fields, choice, strict=True)}
-    text = json.dumps(answer, ensure_ascii=False)
+    text = _ENCODE(answer)
     logprobs = [math.log(max(probability, _SMALLEST)) for _, probability in choice]
     return Completion(text, in_tokens=in_tokens, out_tokens=_tokens(len(text)), logprobs=logprobs)
 
