@@ -21,6 +21,10 @@ SUFFIX = ".entry"
 CLAIMED = ".claimed"
 
 
+class EntryRefused(Exception):
+    """The ledger will never take this entry (a constraint or a value it refuses); trying again cannot help."""
+
+
 class Spool:
     """A folder of encrypted entries. ``fernet`` is the key that unsettled checks are encrypted under."""
 
@@ -48,7 +52,8 @@ class Spool:
         """Write up to ``limit`` waiting entries and remove them; return how many.
 
         ``write`` must be silent about an entry that is already in the ledger. What it raises ends the drain, with the
-        entry back in its place. An entry that cannot be read is left beside as ``.unreadable`` for a person.
+        entry back in its place; after ``EntryRefused`` the drain goes on, and the entry is left beside as ``.refused``
+        for a person, as one that cannot be read is as ``.unreadable``.
         """
         written = 0
         for path in sorted(self._folder.glob(f"*{SUFFIX}"))[:limit] if self._folder.is_dir() else ():
@@ -64,6 +69,9 @@ class Spool:
                 continue
             try:
                 write(entry)
+            except EntryRefused:
+                claimed.rename(path.with_suffix(".refused"))
+                continue
             except BaseException:
                 claimed.rename(path)
                 raise

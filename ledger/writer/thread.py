@@ -17,7 +17,7 @@ from django.db.utils import DataError, Error
 from ledger.models import Request
 from ledger.rows import LedgerEntry
 from ledger.writer.batch import write_entries
-from ledger.writer.spool import Spool
+from ledger.writer.spool import EntryRefused, Spool
 
 log = logging.getLogger("ratchet.writer")
 
@@ -145,10 +145,15 @@ class LedgerWriter:
 
 
 def write_once(entry: LedgerEntry, using: str, on_commit: Callable[[Sequence[LedgerEntry]], None]) -> None:
-    """Write a spooled entry unless the ledger has it already."""
-    if not Request.objects.using(using).filter(pk=entry.request.id).exists():
+    """Write a spooled entry unless the ledger has it already; raises ``EntryRefused`` when it never will."""
+    if Request.objects.using(using).filter(pk=entry.request.id).exists():
+        return
+    try:
         write_entries([entry], connections[using])
-        on_commit([entry])
+    except (IntegrityError, DataError) as error:
+        log.error("the ledger refuses a spooled row for good: %s", type(error).__name__)
+        raise EntryRefused from error
+    on_commit([entry])
 
 
 def _wake_all(waiters: list[Waiter]) -> None:

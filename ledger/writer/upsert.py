@@ -41,7 +41,8 @@ def insert_rows(
     listed = ", ".join(columns(model, names))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            with cursor.copy(f'COPY "{table}" ({listed}) FROM STDIN') as copy:
+            # Django does not wrap the driver's COPY, so its errors would not be django.db.utils errors.
+            with connection.wrap_database_errors, cursor.copy(f'COPY "{table}" ({listed}) FROM STDIN') as copy:
                 for row in rows:
                     copy.write_row(tuple(row))
             return

@@ -146,7 +146,8 @@ def test_a_row_the_database_refuses_is_spooled_alone_and_its_neighbours_are_writ
     entries = [LedgerEntry(make_row(n, cost_nusd=10 if n != 2 else 99), []) for n in (1, 2, 3)]
     write(LedgerWriter(spool, 100, lambda entries: None), entries)
     assert set(Request.objects.values_list("id", flat=True)) == {UUID(int=1), UUID(int=3)}
-    assert spool.count() == 1
+    assert spool.count() == 0
+    assert [path.name for path in tmp_path.iterdir()] == [f"{UUID(int=2).hex}.refused"]
 
 
 @pytest.mark.usefixtures("shared_ledger")
@@ -237,7 +238,9 @@ def test_shadow_evidence_counts_live_coverage_only_where_live_answered():
         ],
         1,
     ):
-        row = make_row(number, route=route, served_by=served_by, escalated=served_by == "teacher", shadow=verdict, **common)
+        row = make_row(
+            number, route=route, served_by=served_by, escalated=served_by == "teacher", shadow=verdict, **common
+        )
         write_entries([LedgerEntry(row, [])], connection)
     tally = StageTally.objects.get(version=shadow)
     assert (tally.n_shadow, tally.n_would_serve, tally.n_shadow_agree, tally.n_unarbitrated) == (4, 3, 2, 1)
