@@ -103,7 +103,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
 REDIS_URL = ENV.text("REDIS_URL")
-CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL") or REDIS_URL or "filesystem://"
+CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL") or REDIS_URL or "filesystem://localhost"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "maintenance"
 CELERY_TASK_ACKS_LATE = True
@@ -134,11 +134,21 @@ LOGGING = {
     "loggers": {"httpx": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
 }
 
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Ratchet",
     "SITE_HEADER": "Ratchet",
     "SITE_SYMBOL": "settings_backup_restore",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/ratchet/favicon.svg"}],
     "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "BORDER_RADIUS": "6px",
+    "DASHBOARD_CALLBACK": "ratchet_project.dashboard.dashboard",
+    "GLOBAL_CALLBACK": "ratchet_project.dashboard.notice",
+    "SIDEBAR": {"navigation": "ratchet_project.navigation.sidebar"},
     "STYLES": ["/static/ratchet/admin.css"],
     "SCRIPTS": ["/static/ratchet/admin.js"],
 }
