@@ -12,7 +12,9 @@ from gateway.students.base import StudentUnavailable
 Script = Callable[[Call], Answer | Exception]
 
 
-def completion(text: str, *, probability: float | None = None, finish: str = "stop", tokens: tuple = (10, 5)) -> Completion:
+def completion(
+    text: str, *, probability: float | None = None, finish: str = "stop", tokens: tuple = (10, 5)
+) -> Completion:
     """One choice; ``probability`` is the probability of its single token."""
     logprobs = None if probability is None else [log(probability)]
     return Completion(text, finish, in_tokens=tokens[0], out_tokens=tokens[1], logprobs=logprobs)

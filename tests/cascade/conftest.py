@@ -84,5 +84,3 @@ def by_role(student: Any, teacher: Any) -> Callable[[Call], Outcome]:
 def routed(**routes: Any) -> StudentRoute:
     """The student with these versions routed."""
     return replace(STUDENT, **routes)
-
-

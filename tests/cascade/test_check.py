@@ -86,9 +86,7 @@ def test_an_unusable_audit_answer_is_no_reference_so_the_disagreement_is_arbitra
 
 
 @pytest.mark.req("FR-6.3", "INV-16")
-@pytest.mark.parametrize(
-    ("reference", "shadow"), [(TECHNICAL, "agree"), (BILLING, "disagree"), (None, "unarbitrated")]
-)
+@pytest.mark.parametrize(("reference", "shadow"), [(TECHNICAL, "agree"), (BILLING, "disagree"), (None, "unarbitrated")])
 def test_the_teachers_answer_to_an_escalation_is_the_reference(world: World, reference: str | None, shadow: str):
     verdict = world.check(
         by_role(unanimous(TECHNICAL), not_called),

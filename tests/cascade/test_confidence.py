@@ -47,7 +47,11 @@ def test_a_tolerance_lets_the_middle_sample_win_with_three_votes():
 
 @pytest.mark.req("FR-1.14")
 def test_majority_choices_are_the_best_sample_then_those_that_agree_with_it():
-    samples = [completion(TECHNICAL, probability=0.99), completion(BILLING, probability=0.6), completion(BILLING, probability=0.7)]
+    samples = [
+        completion(TECHNICAL, probability=0.99),
+        completion(BILLING, probability=0.6),
+        completion(BILLING, probability=0.7),
+    ]
     scored = score(TRIAGE, samples)
     assert majority_choices(TRIAGE, scored, samples, 2) == [samples[2], samples[1]]
     assert majority_choices(TRIAGE, scored, samples, 3) is None

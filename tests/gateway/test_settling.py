@@ -46,9 +46,7 @@ def owe(settings_: GatewaySettings, clock: ManualClock, context: SettlingContext
     """Serve one request as the async gateway does, leaving its check unsettled."""
 
     def run(**changes: Any) -> Request:
-        incoming = Incoming(
-            **{"id": uuid4(), "at": clock.now(), "messages": MESSAGES, "task": "triage"} | changes
-        )
+        incoming = Incoming(**{"id": uuid4(), "at": clock.now(), "messages": MESSAGES, "task": "triage"} | changes)
         snapshot = build_snapshot(settings_)
         admitted = admit(incoming, snapshot, settings_)
         served = drive_sync(serve(admitted.request, snapshot.policy, random.Random(3)), context.models.ask_sync)
@@ -58,7 +56,9 @@ def owe(settings_: GatewaySettings, clock: ManualClock, context: SettlingContext
         owed = check_input(admitted, served)
         assert owed is not None
         payload = None if row.store_opt_out else CheckPayload.of(owed).seal(context.cipher)
-        check = CheckRow(owed.wants_audit, row.version_id, row.shadow_version_id, payload, "gone" if not payload else "")
+        check = CheckRow(
+            owed.wants_audit, row.version_id, row.shadow_version_id, payload, "gone" if not payload else ""
+        )
         write_entries([LedgerEntry(row, examples, check)], connection)
         return Request.objects.get(pk=row.id)
 
@@ -94,9 +94,7 @@ def test_off_path_and_inline_checking_leave_identical_rows(owe, context, clock, 
     make_task(clock)
     make_version(clock, 1)
     make_version(clock, 2, "shadow", 0)
-    ScriptedStudent.reset(
-        lambda call: unanimous(BILLING if call.version.number == 1 else TECHNICAL)(call)
-    )
+    ScriptedStudent.reset(lambda call: unanimous(BILLING if call.version.number == 1 else TECHNICAL)(call))
     ScriptedTeacher.reset(lambda call: answer(opinion))
     row = owe()
     settle_check(row.pk, context)
@@ -191,4 +189,3 @@ def test_an_erased_example_is_refused_when_its_check_settles(owe, context, clock
     settle_check(row.pk, context)
     row.refresh_from_db()
     assert (row.audit, row.stored, Example.objects.count()) == ("agree", False, 0)
-
