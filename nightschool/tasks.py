@@ -1,6 +1,6 @@
 """Night School's Celery tasks: start what is due, run a night, send on nights that lost their worker."""
 
-from functools import partial
+import logging
 
 from celery import shared_task
 from django.conf import settings
@@ -9,6 +9,8 @@ from django.db import transaction
 from common.clock import clock_from_path
 from nightschool import night
 from nightschool.context import night_context
+
+log = logging.getLogger("ratchet.nights")
 
 RUN_LIMIT_S = 8 * 3600
 
@@ -39,4 +41,11 @@ def run_night(night_id: int) -> str:
 
 def dispatch_night(night_id: int) -> None:
     """Send a night to a worker once the caller's transaction is committed; a lost message is found by the sweep."""
-    transaction.on_commit(partial(run_night.delay, night_id), robust=True)
+    transaction.on_commit(lambda: _send(night_id))
+
+
+def _send(night_id: int) -> None:
+    try:
+        run_night.delay(night_id)
+    except Exception as error:  # noqa: BLE001 - any broker error; the night waits for the sweep
+        log.warning("broker refused night %s (%s); the sweep will send it", night_id, type(error).__name__)
