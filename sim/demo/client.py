@@ -83,13 +83,16 @@ async def post_all(
 ) -> list[Outcome]:
     """Send ``messages`` with ``IN_FLIGHT`` of them on their way at any time; outcomes are in the order of the messages.
 
-    ``before(index)`` is called as a message leaves, ``done()`` as its answer is in.
+    ``before(index)`` is called as a message leaves, ``done()`` as its answer is in. Raises the first ``RequestFailed``.
     """
     outcomes: list[Outcome | None] = [None] * len(messages)
     waiting = iter(enumerate(messages))
-    async with session(base_url) as http, asyncio.TaskGroup() as group:
-        for _ in range(min(IN_FLIGHT, len(messages))):
-            group.create_task(_sender(http, waiting, outcomes, before, done))
+    try:
+        async with session(base_url) as http, asyncio.TaskGroup() as group:
+            for _ in range(min(IN_FLIGHT, len(messages))):
+                group.create_task(_sender(http, waiting, outcomes, before, done))
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
     return [outcome for outcome in outcomes if outcome is not None]
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from tqdm import tqdm
 
 from common.clock import clock_from_path
 from ledger.daytable import day_table
@@ -64,7 +63,7 @@ class Command(BaseCommand):
         except FAILURES as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            self.stdout.write("stopped")
+            self._say("stopped")
 
     def _launch(self, options: dict[str, Any]) -> None:
         dataset.load()
@@ -77,8 +76,8 @@ class Command(BaseCommand):
 
     def _run(self, options: dict[str, Any]) -> None:
         days = dataset.schedule(dataset.load(), options["days"], options["requests"], random.Random(options["seed"]))
-        self.stdout.write(settings.RATCHET_NOTICE)
-        self.stdout.write(
+        self._say(settings.RATCHET_NOTICE)
+        self._say(
             f"{options['days']} days of {options['requests']} requests; state and logs: {settings.VAR_DIR}"
         )
         today = datetime.now(UTC).date()
@@ -105,32 +104,36 @@ class Command(BaseCommand):
     def _replay(self, replay: Replay) -> list[str]:
         """Replay, print the table as it grows, write the summary; return what was promised and not met."""
         started = time.monotonic()
-        self.stdout.write(table.HEADER)
+        self._say(table.HEADER)
         days = replay.run(self._report)
         result = summary.summarise(days, settings.RATCHET_NOTICE, time.monotonic() - started)
         path = Path(settings.VAR_DIR) / "summary.json"
         path.write_text(json.dumps(result, indent=2) + "\n")
-        self.stdout.write(table.LEGEND)
-        self.stdout.write(table.totals(result))
+        self._say(table.LEGEND)
+        self._say(table.totals(result))
         broken = summary.broken_promises(result)
         for line in broken or ["every number the demo promises was met; the recount from the rows matches exactly"]:
-            self.stdout.write(("NOT MET: " if broken else "") + line)
-        self.stdout.write(f"summary: {path}")
+            self._say(("NOT MET: " if broken else "") + line)
+        self._say(f"summary: {path}")
         return broken
 
     def _report(self, day: ReplayedDay) -> None:
         row = next(row for row in day_table(days=None) if row.on == day.on)
-        tqdm.write(table.day_line(day.number, row, day.outcomes, table.moves_of(day.on)), file=self.stdout)
+        self._say(table.day_line(day.number, row, day.outcomes, table.moves_of(day.on)))
 
     def _stay_up(self, url: str, processes: list[system.Process]) -> None:
         texts = goodbye.example_questions(f"{url}/v1/")
         user, password = "admin", os.environ["DJANGO_SUPERUSER_PASSWORD"]
-        self.stdout.write(f"\n{settings.RATCHET_NOTICE}\n")
-        self.stdout.write(f"admin     {url}/admin/   user {user}, password {password}")
-        self.stdout.write(f"OpenAI    {url}/v1   ({texts[0]!r} goes to the student, {texts[1]!r} to the teacher)\n")
-        self.stdout.write(goodbye.snippet(f"{url}/v1", texts))
-        self.stdout.write("It stays up; Ctrl-C stops it.")
+        self._say(f"\n{settings.RATCHET_NOTICE}\n")
+        self._say(f"admin     {url}/admin/   user {user}, password {password}")
+        self._say(f"OpenAI    {url}/v1   ({texts[0]!r} goes to the student, {texts[1]!r} to the teacher)\n")
+        self._say(goodbye.snippet(f"{url}/v1", texts))
+        self._say("It stays up; Ctrl-C stops it.")
         while True:
             for process in processes:
                 process.check()
             time.sleep(1)
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
