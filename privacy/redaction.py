@@ -30,8 +30,6 @@ KEEP = "|".join(
 URL = r"https?://[^\s<>\"]{1,2000}"
 LETTER_VALUES = {ord(letter): str(value) for value, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", start=10)}
 OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-
-
 LONG_NUMBER = re.compile(r"\d(?:[ .()-]{0,2}\d){8}", re.ASCII)
 NUMBER_STARTS = re.compile(r"[0-9+($€£¥h](?:(?<!\()[0-9]+)?")
 
@@ -68,8 +66,10 @@ def _has_phone_length(candidate: str) -> bool:
     return 10 <= len(_digits(candidate)) <= 15
 
 
-def _passes_luhn(candidate: str) -> bool:
-    return luhn.is_valid(_digits(candidate))
+def _card_length(candidate: str) -> int:
+    """The longest run of groups that passes Luhn, since an expiry date or a code may follow the number."""
+    ends = [len(candidate), *(index for index in range(len(candidate) - 1, 12, -1) if candidate[index] in " -")]
+    return next((end for end in ends if luhn.is_valid(_digits(candidate[:end]))), 0)
 
 
 def _iban_length(candidate: str) -> int:
@@ -87,10 +87,10 @@ def _iban_length(candidate: str) -> int:
     return length
 
 
-def _number(label: str, *forms: str, accepts: Callable[[str], bool], keep: str = KEEP) -> Redactor:
-    """Return a redactor of a long number in some forms, found only where no longer number or UUID surrounds it."""
-    pattern = rf"(?P<keep>{keep})|(?<![\w+])(?<!\d[ .-])(?<![0-9a-fA-F]{{4}}-)(?:{'|'.join(forms)})(?!\w|[ -]?\d|\.\d)"
-    return Redactor(label, LONG_NUMBER, NUMBER_STARTS, re.compile(pattern, re.ASCII), _when(accepts))
+def _number(label: str, *forms: str, accepted_length: Callable[[str], int], keep: str = KEEP) -> Redactor:
+    """Return a redactor of a long number in some forms, found where it is no part of a longer number or a UUID."""
+    pattern = rf"(?P<keep>{keep})|(?<![\w+])(?<!\d[.-])(?<![0-9a-fA-F]{{4}}-)(?:{'|'.join(forms)})(?!\w|-?\d|\.\d)"
+    return Redactor(label, LONG_NUMBER, NUMBER_STARTS, re.compile(pattern, re.ASCII), accepted_length)
 
 
 def _plain(label: str, hint: str, starts: str, pattern: str, accepted_length: Callable[[str], int] = len) -> Redactor:
@@ -124,11 +124,15 @@ REDACTORS: Sequence[Redactor] = (
     _number(
         "CARD",
         r"(?!1\d{12}(?!\d))[1-6]\d{12,18}",
-        r"[1-6]\d{3}(?P<gap>[ -])\d{4}(?P=gap)\d{4}(?P=gap)\d{1,4}(?:(?P=gap)\d{1,3})?",
+        r"(?<![A-Z]\d\d )[1-6]\d{3}(?P<gap>[ -])\d{4}(?P=gap)\d{4}(?P=gap)\d{1,4}(?:(?P=gap)\d{1,3})?",
         r"[1-6]\d{3}(?P<space>[ -])\d{6}(?P=space)\d{4,5}",
-        accepts=_passes_luhn,
+        accepted_length=_card_length,
     ),
-    _number("AADHAAR", r"[2-9]\d{3}(?P<gap>[ -]?)\d{4}(?P=gap)\d{4}", accepts=aadhaar.is_valid),
+    _number(
+        "AADHAAR",
+        r"(?<!\d{3} )[2-9]\d{3}(?P<gap>[ -]?)\d{4}(?P=gap)\d{4}(?! \d{3})",
+        accepted_length=_when(aadhaar.is_valid),
+    ),
     _plain("SSN", r"\d-\d\d-\d", r"\d+", r"(?<![\w-])\d{3}-\d\d-\d{4}(?![\w-])", _when(ssn.is_valid)),
     _plain("PAN", r"[A-Z][A-Z]\d\d\d\d[A-Z]", r"[A-Z]+", r"(?<!\w)[A-Z]{5}\d{4}[A-Z](?!\w)", _when(pan.is_valid)),
     _plain(
@@ -137,16 +141,22 @@ REDACTORS: Sequence[Redactor] = (
         r"\d+",
         rf"(?<![\w.])(?<![Vv]ersion )(?<![Rr]elease ){OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)",
     ),
-    _number(  # +44 20 7946 0958, (415) 555-0132, 020 7946 0958, 415.555.0132, 98765 43210, 06 12 34 56 78
+    Redactor(
+        "PHONE",
+        LONG_NUMBER,
+        re.compile(r"\+"),
+        re.compile(r"(?<![\w+)])\+\d(?:[ .()-]{0,2}\d){9,14}(?!\w|[.-]\d)", re.ASCII),
+    ),
+    _number(
         "PHONE",
         r"\d{3}\.\d{3}\.\d{4}",
-        r"(?:\d{1,3}[ -])?\d{2,5}(?P<gap>[ -])\d{3,4}(?P=gap)?\d{3,4}",
         r"(?:\d{1,3}[ -])?\(\d{2,5}\)[ -]?\d{3,4}[ -]?\d{3,4}",
+        r"(?:\d{1,3}[ -])?(?:\d{2,3}|0\d{3,4})-\d{3,4}-?\d{3,4}",
+        r"(?<!\d{3} )(?:\d{1,3} )?(?:\d{2,3}|0\d{3,4}) \d{3,4} ?\d{3,4}(?! \d{3})",
         r"[6-9]\d{4}[ -]\d{5}",
         r"0\d(?P<space>[ .-])\d\d(?:(?P=space)\d\d){3}",
         r"0\d{9,10}",
-        r"\+\d(?:[ .()-]{0,2}\d){9,14}",
-        accepts=_has_phone_length,
+        accepted_length=_when(_has_phone_length),
         keep=f"{KEEP}|{URL}",
     ),
 )
