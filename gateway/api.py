@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,7 +24,20 @@ from gateway.wire.errors import APIError, internal_error, invalid_request, overl
 from ledger.vocabulary import DEFAULT_TASK, TASK_NAME_PATTERN
 from ledger.writer.thread import QueueFull
 
-api = NinjaAPI(
+
+class SlimAPI(NinjaAPI):
+    """Our views return their own responses, so one unused response serves as every request's temporary one."""
+
+    @cached_property
+    def _unused(self) -> HttpResponse:
+        return HttpResponse()
+
+    def create_temporal_response(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
+        """Return the response that django-ninja makes for views that return plain values."""
+        return self._unused
+
+
+api = SlimAPI(
     title="Ratchet",
     version="1",
     description="OpenAI-compatible chat completions, answered by the student where the evidence allows it.",
