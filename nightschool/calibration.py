@@ -78,12 +78,7 @@ def evaluate_points(
         "golden_agreement": _share(sum(point.agrees for point in points), len(points)),
         "refused_n": sum(point.is_refused for point in points),
         "golden_invalid_refs": invalid_refs,
-        "tasks": {
-            name: _task_record(
-                graded, *([point for point in half if point.task == name] for half in halves), threshold, rule
-            )
-            for name, graded in sorted(tasks.items())
-        }
+        "tasks": {name: _task_record(name, graded, halves, threshold, rule) for name, graded in sorted(tasks.items())}
         if rule.is_per_task
         else {},
     }
@@ -96,8 +91,9 @@ def stale_tasks(evaluation: Mapping[str, Any], current: Mapping[str, str]) -> li
 
 
 def _task_record(
-    graded: GradedTask, calibration: list[Point], test: list[Point], overall: float, rule: CalibrationRule
+    name: str, graded: GradedTask, halves: tuple[Sequence[Point], ...], overall: float, rule: CalibrationRule
 ) -> dict[str, Any]:
+    calibration, test = ([point for point in half if point.task == name] for half in halves)
     target = rule.target_precision if graded.target_precision is None else graded.target_precision
     is_calibrated = len(calibration) >= rule.min_task_golden
     threshold = _bounded(calibrate_threshold(calibration, target), rule) if calibration else overall
