@@ -12,7 +12,8 @@ from nightschool.context import night_context
 
 log = logging.getLogger("ratchet.nights")
 
-RUN_LIMIT_S = 8 * 3600
+RUN_LIMIT_S = settings.RATCHET_NIGHTS.train_timeout_s + 2 * 3600
+"""Past training's own limit, two hours for the evaluation; a night killed by it is resumed."""
 
 
 @shared_task(name="nightschool.start_due_nights", queue="maintenance", soft_time_limit=60, time_limit=90)
