@@ -1,5 +1,6 @@
 """What a simulation found, read from its ledger once it is over."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +50,8 @@ def event_log() -> list[SimulatedEvent]:
 
 def results(scenario: Scenario, seed: int) -> dict[str, Any]:
     """Return the run's results: shares are fractions, money is nano-USD."""
-    rows, events = day_table(days=None), event_log()
+    rows, events, bad = day_table(days=None), event_log(), scenario.bad_deploy_version
+    states = dict(Version.objects.values_list("number", "state"))
     whole = total(rows)
     if whole is None:
         raise ValueError("the simulation served no request")
@@ -61,7 +63,7 @@ def results(scenario: Scenario, seed: int) -> dict[str, Any]:
         "final_day_savings": rows[-1].savings,
         "total_savings": whole.savings,
         "min_audited_agreement": min((row.agreement for row in rows if row.agreement is not None), default=None),
-        "bad_version_outcome": bad_version_outcome(scenario.bad_deploy_version, events),
+        "bad_version_outcome": bad_version_outcome(bad, states.get(bad), events),
         "requests": whole.n_requests,
         "cost_nusd": whole.cost_nusd,
         "all_teacher_nusd": whole.baseline_nusd,
@@ -73,19 +75,18 @@ def results(scenario: Scenario, seed: int) -> dict[str, Any]:
     }
 
 
-def bad_version_outcome(number: int, events: list[SimulatedEvent]) -> str | None:
-    """Say what became of the corrupted version; ``None`` when none was to be corrupted.
+def bad_version_outcome(number: int, state: str | None, events: Sequence[SimulatedEvent]) -> str | None:
+    """Say what became of the corrupted version, given its final state; ``None`` when none was to be corrupted.
 
     A version that was live at any time is ``live``, whatever happened later.
     """
     if number == 0:
         return None
-    version = Version.objects.filter(number=number).first()
-    if version is None:
+    if state is None:
         return "never trained"
     if any(event.version == number and event.kind == VersionState.LIVE for event in events):
         return "live"
-    return _OUTCOMES.get(VersionState(version.state), f"still in {version.state}")
+    return _OUTCOMES.get(VersionState(state), f"still in {state}")
 
 
 def _day(row: DayRow) -> dict[str, Any]:
