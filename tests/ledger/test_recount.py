@@ -14,14 +14,11 @@ from ledger.rows import LedgerEntry, RequestRow
 from ledger.writer.batch import write_entries
 
 
-def sums() -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+def sums() -> list[dict[str, object]]:
+    """Every rollup and tally without its key."""
     rollups = HourlyRollup.objects.order_by("hour_at", "student", "task", "client", "route")
     tallies = StageTally.objects.order_by("version", "stage", "task")
-    drop = {"id"}
-    return tuple(  # type: ignore[return-value]
-        [tuple(value for name, value in row.items() if name not in drop) for row in rows.values()]
-        for rows in (rollups, tallies)
-    )
+    return [{**row, "id": None} for rows in (rollups, tallies) for row in rows.values()]
 
 
 @pytest.fixture
