@@ -59,15 +59,17 @@ class AsyncClient:
         timeout = self._timeout_within(left_s) if is_capped else self._timeout
         try:
             async with self._session().post(self._url, data=body, timeout=timeout, allow_redirects=False) as response:
-                body = await response.read()
-                return checked(self._settings.base_url, self._settings.api_key, response.status, response.headers, body)
+                answer = await response.read()
+                return checked(
+                    self._settings.base_url, self._settings.api_key, response.status, response.headers, answer
+                )
         except aiohttp.ConnectionTimeoutError:
             raise timed_out(CONNECT_TIMEOUT) from None
         except TimeoutError:
             raise timed_out() from None
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise UpstreamError(UNREACHABLE) from None
-        except aiohttp.ClientError:
+        except (aiohttp.ClientError, OSError):
             raise UpstreamError(DISCONNECTED) from None
 
     def _timeout_within(self, limit_s: float) -> aiohttp.ClientTimeout:

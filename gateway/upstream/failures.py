@@ -51,7 +51,7 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, secrets: 
     return UpstreamError(
         f"http_{status}",
         status=status,
-        message=_clean(message or _reason(status), MESSAGE_MAX_CHARS, secrets),
+        message=_clean(message, MESSAGE_MAX_CHARS, secrets) or _reason(status),
         error_type=_clean(error_type, FIELD_MAX_CHARS, secrets),
         code=_clean(code, FIELD_MAX_CHARS, secrets),
         param=_clean(param, FIELD_MAX_CHARS, secrets) or None,

@@ -56,10 +56,15 @@ def _load(raw: bytes) -> Any:
 def _load_leniently(raw: bytes) -> Any:
     """Accept what Python's parser does (NaN, Infinity, lone surrogates, bad UTF-8) and make it plain JSON."""
     try:
-        document = json.loads(raw.decode("utf-8", "replace"), parse_constant=lambda _: None)
+        document = json.loads(raw.decode("utf-8", "replace"), parse_constant=_finite, parse_float=_finite)
         return orjson.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         raise bad_response() from None
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if isfinite(number) else None
 
 
 def _choice(entry: Any) -> Completion:

@@ -30,9 +30,9 @@ _PLACEHOLDER = re.compile(r"\{(?:version|base_model|data)\}")
 class CommandTrainer:
     """Writes the training file, runs ``RATCHET_SYNC_CMD`` and ``RATCHET_TRAIN_CMD``, loads the adapter.
 
-    ``{version}``, ``{base_model}`` and ``{data}`` in a command stand for the adapter's name, the model it adapts and the
-    training file. One training at a time uses the data folder; a command that outlived a killed worker keeps the next
-    one waiting.
+    ``{version}``, ``{base_model}`` and ``{data}`` in a command stand for the adapter's name, the model it adapts and
+    the training file. One training at a time uses the data folder; a command that outlived a killed worker keeps the
+    next one waiting.
     """
 
     def __init__(self, nights: NightSettings, gateway: GatewaySettings, poll_s: float = POLL_S) -> None:
@@ -48,7 +48,7 @@ class CommandTrainer:
         tasks: dict[str, Any],  # noqa: ARG002 - the trainers' interface
         progress: Progress,
     ) -> Trained:
-        """Train ``adapter`` on ``rows``; raises ``TrainingFailed``. Answers train as text, so ``tasks`` play no part."""
+        """Train ``adapter`` on ``rows``, whatever their tasks: answers train as text. Raises ``TrainingFailed``."""
         endpoints = self._endpoints(adapter)
         folder = Path(self._nights.data_dir).resolve() / "night"
         data = folder / "train.jsonl"
