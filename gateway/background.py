@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings as django_settings
 
 from common.clock import Clock, clock_from_path
+from gateway.adapters import reconcile_adapters
 from gateway.models import Models
 from gateway.payload import fernet
 from gateway.settings import GatewaySettings
@@ -47,3 +48,8 @@ def drain_spool() -> int:
     settings: GatewaySettings = django_settings.RATCHET_GATEWAY
     spool = Spool(Path(settings.spool_dir), fernet(settings.data_key))
     return spool.drain(lambda entry: write_once(entry, "default", lambda _: None))
+
+
+def heal_endpoints() -> int:
+    """Reconcile the adapters of every student; return how many were loaded."""
+    return sum(len(done.loaded) for done in reconcile_adapters(django_settings.RATCHET_GATEWAY, process_clock()))

@@ -1,4 +1,4 @@
-"""The gateway's Celery tasks: settle checks, sweep for those nobody settled, write spooled rows."""
+"""The gateway's Celery tasks: settle checks, sweep for lost ones, write spooled rows, heal endpoints."""
 
 from uuid import UUID
 
@@ -26,3 +26,9 @@ def sweep_checks() -> int:
 def retry_spool() -> int:
     """Write rows that a gateway of this machine spooled and left behind; return how many."""
     return background.drain_spool()
+
+
+@shared_task(name="gateway.reconcile_adapters", queue="maintenance", soft_time_limit=300, time_limit=330)
+def reconcile_adapters() -> int:
+    """Bring every endpoint to the adapters that serving needs; return how many were loaded."""
+    return background.heal_endpoints()

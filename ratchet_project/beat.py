@@ -30,6 +30,9 @@ BEAT = (
     BeatEntry("sweep checks", "gateway.sweep_checks", "checks", 15, "Settle audits and shadows that were left behind."),
     BeatEntry("retry spool", "gateway.retry_spool", "maintenance", 60, "Write rows that the ledger refused earlier."),
     BeatEntry(
+        "reconcile adapters", "gateway.reconcile_adapters", "maintenance", 30, "Load adapters that endpoints lost."
+    ),
+    BeatEntry(
         "start due nights", "nightschool.start_due_nights", "maintenance", 60, "Start nights whose time has come."
     ),
     BeatEntry(
