@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef
 
+from common.claims import compare_and_set
 from common.clock import Clock
 from common.errors import RatchetError
 from ledger.models import Night, Student
@@ -65,8 +66,14 @@ def start_due_nights(clock: Clock) -> list[Night]:
 
 
 def resume_stale(clock: Clock) -> list[int]:
-    """Return the ids of the nights that lost their worker, or were never picked up, for dispatch."""
-    return list(stale_nights(clock.now()).order_by("pk").values_list("pk", flat=True))
+    """Take back the nights that lost their worker, or were never picked up, and return their ids for dispatch.
+
+    A night that waits in a worker's queue is not sent again with every sweep, nor by two sweeps at once.
+    """
+    stale = stale_nights(clock.now())
+    again_at = clock.now() + DISPATCH_GRACE
+    ids = list(stale.order_by("pk").values_list("pk", flat=True))
+    return [pk for pk in ids if compare_and_set(stale.filter(pk=pk), holder="", held_until_at=again_at)]
 
 
 def run_night(night_id: int, context: NightContext, watch: Watch | None = None) -> Night:

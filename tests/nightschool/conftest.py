@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -42,7 +42,6 @@ class World:
     student: Student
     context: NightContext
     n_stored: int = 0
-    texts: dict[str, str] = field(default_factory=dict)
 
     def store(self, n: int, split: str = "train", **values: Any) -> list[Example]:
         """Store ``n`` more examples with texts of their own."""

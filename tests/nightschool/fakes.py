@@ -1,7 +1,10 @@
 """Trainers that tests plug in by dotted path."""
 
+import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from nightschool.trainers.base import Progress, Row, Trained
@@ -42,3 +45,17 @@ class RecordingTrainer:
 
 class Killed(BaseException):
     """Stands for kill -9: nothing of ours may catch it."""
+
+
+class StallingTrainer(RecordingTrainer):
+    """Stalls in the middle of training when told to, so that a process can be killed there."""
+
+    def train(
+        self, adapter: str, base_model: str, rows: Sequence[Row], tasks: dict[str, Any], progress: Progress
+    ) -> Trained:
+        progress(0, len(rows), "training")
+        marker = os.environ.get("STALL_MARKER")
+        if marker:
+            Path(marker).touch()
+            time.sleep(60)
+        return super().train(adapter, base_model, rows, tasks, progress)

@@ -420,6 +420,9 @@ def test_nights_nobody_picked_up_are_found_after_a_grace(world: World) -> None:
     assert resume_stale(world.clock) == []
     world.clock.advance(timedelta(seconds=30))
     assert resume_stale(world.clock) == [night.pk]
+    assert resume_stale(world.clock) == []
+    world.clock.advance(timedelta(seconds=30))
+    assert resume_stale(world.clock) == [night.pk]
     run_night(night.pk, world.context)
     assert resume_stale(world.clock) == []
 
