@@ -73,6 +73,11 @@ class Process:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def check(self) -> None:
         """Raise ``SystemFailed`` with the end of its log if it has ended."""
         status = self._process.poll()

@@ -9,7 +9,12 @@ from sim.demo import launch
 from sim.demo.environment import NOTICE_LABELS, NOTICE_REAL, Services, demo_environment
 from sim.demo.launch import MARKER, LaunchFailed, fresh_folder
 
-OWN = {"PATH": "/bin", "DATABASE_URL": "postgres://prod/ratchet", "REDIS_URL": "redis://prod", "RATCHET_API_KEY": "k" * 20}
+OWN = {
+    "PATH": "/bin",
+    "DATABASE_URL": "postgres://prod/ratchet",
+    "REDIS_URL": "redis://prod",
+    "RATCHET_API_KEY": "k" * 20,
+}
 REAL = {"RATCHET_TEACHER_BASE_URL": "https://t.example/v1", "RATCHET_TEACHER_MODEL": "qwen/qwen3-32b"}
 
 

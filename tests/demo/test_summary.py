@@ -140,9 +140,7 @@ def test_a_recount_that_differs_is_no_success():
 def test_a_line_of_the_day_table():
     row = DayRow(ON, 1000, 700, 250, 50, 49, 300, 400_000_000, 1_000_000_000)
     line = day_line(2, row, [RIGHT] * 97 + [WRONG] * 3, ["v1: live"])
-    assert line == (
-        "  2  2026-03-02      70%     25%       98%     97%    0.400        1.000    60%  v1: live"
-    )
+    assert line == ("  2  2026-03-02      70%     25%       98%     97%    0.400        1.000    60%  v1: live")
 
 
 def test_a_day_without_audits_or_student_answers_shows_dashes():
@@ -155,7 +153,11 @@ def test_a_day_without_audits_or_student_answers_shows_dashes():
 def test_moves_are_named_without_their_reasons(student):
     version = create_candidate(student.pk, at=NOON)
     clock = ManualClock(NOON)
-    for kind, detail in (("canary", "v1: canary 10%: first student"), ("night", "v1: trained"), ("live", "v1: live: ok")):
+    for kind, detail in (
+        ("canary", "v1: canary 10%: first student"),
+        ("night", "v1: trained"),
+        ("live", "v1: live: ok"),
+    ):
         record_event(kind, detail, clock=clock, student_id=student.pk, version_id=version.pk)
     assert moves_of(ON) == ["v1: canary 10%", "v1: live"]
 
