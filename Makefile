@@ -19,7 +19,7 @@ DATA_HASH := sha256:89c36d0f533190e4c0a4b554d672dbb7fa0c09b26f81041e21d5ac9d34ab
 EMBEDDED := env -u DATABASE_URL -u REDIS_URL -u CELERY_BROKER_URL
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow test-services lint demo demo-services sim serve lock clean
+.PHONY: help install test test-slow test-services lint demo demo-services sim serve requirements lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ sim: install ## Run the simulator; results in var/sim/results.json
 
 serve: install ## Start web, workers and beat for real use, from the environment or .env (HOST= PORT= GATEWAYS=)
 	$(BIN)/python manage.py serve --host $(HOST) --port $(PORT) --gateways $(GATEWAYS) $(ARGS)
+
+requirements: install ## Rewrite docs/requirements.md from the tests' marks
+	$(BIN)/python tests/requirements_matrix.py
 
 lock: ## Resolve pyproject.toml into requirements.lock, with hashes, for every Python from 3.11
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -11,7 +11,7 @@ from sim.private_ledger import private_ledger
 from sim.scenario import FIRST_DAY
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 @pytest.mark.django_db
 def test_rows_go_to_the_private_ledger_and_the_own_database_is_back_afterwards():
     own, own_settings = connections["default"], connections.settings["default"]
@@ -27,7 +27,7 @@ def test_rows_go_to_the_private_ledger_and_the_own_database_is_back_afterwards()
     assert not folder.exists()
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 @pytest.mark.django_db
 def test_the_own_database_is_back_after_an_error():
     own = connections["default"]
@@ -36,7 +36,7 @@ def test_the_own_database_is_back_after_an_error():
     assert connections["default"] is own
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 @pytest.mark.django_db
 def test_the_private_ledger_keeps_the_databases_own_rules():
     with private_ledger():
@@ -48,7 +48,7 @@ def test_the_private_ledger_keeps_the_databases_own_rules():
             Version.objects.filter(pk=version.pk).update(state="rejected")
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 @pytest.mark.django_db
 def test_a_kept_ledger_is_a_complete_database_and_never_an_existing_file(tmp_path):
     path = tmp_path / "run.sqlite3"

@@ -19,7 +19,7 @@ def simulate(*options: str) -> str:
     return out.getvalue()
 
 
-@pytest.mark.req("FR-9.1", "INV-20")
+@pytest.mark.req("FR-9.4", "INV-20")
 @pytest.mark.django_db
 def test_it_prints_the_day_table_and_events_says_it_simulates_and_writes_one_result_per_seed(tmp_path):
     path = tmp_path / "new" / "results.json"
@@ -42,7 +42,7 @@ def test_it_prints_the_day_table_and_events_says_it_simulates_and_writes_one_res
     assert not Version.objects.exists()
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 @pytest.mark.django_db
 def test_db_keeps_the_ledger_and_refuses_an_existing_file_or_several_seeds(tmp_path):
     path, out = tmp_path / "run.sqlite3", str(tmp_path / "results.json")
@@ -56,7 +56,7 @@ def test_db_keeps_the_ledger_and_refuses_an_existing_file_or_several_seeds(tmp_p
     assert not (tmp_path / "b").exists()
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -79,7 +79,7 @@ def test_an_option_out_of_range_is_named_and_exits_2(option, value, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.req("FR-9.1")
+@pytest.mark.req("FR-9.4")
 def test_an_unknown_workload_or_a_results_path_that_is_a_folder_is_refused(tmp_path):
     with pytest.raises(CommandError, match="workload"):
         simulate("--workload", "poems")
