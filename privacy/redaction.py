@@ -69,7 +69,7 @@ def _has_phone_length(candidate: str) -> bool:
 def _card_length(candidate: str) -> int:
     """The longest run of groups that passes Luhn, since an expiry date or a code may follow the number."""
     ends = [len(candidate), *(index for index in range(len(candidate) - 1, 12, -1) if candidate[index] in " -")]
-    return next((end for end in ends if luhn.is_valid(_digits(candidate[:end]))), 0)
+    return next((end for end in ends if luhn.checksum(_digits(candidate[:end])) == 0), 0)
 
 
 def _iban_length(candidate: str) -> int:

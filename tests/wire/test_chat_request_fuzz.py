@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.settings import GatewaySettings
@@ -104,6 +104,7 @@ def test_any_json_is_refused_or_parsed(document: Any) -> None:
 
 
 @pytest.mark.req("FR-1.10")
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(sorted(FULL)), junk), st.booleans())
 def test_any_known_fields_are_refused_or_parsed(fields: dict[str, Any], keeps_messages: bool) -> None:
     outcome(orjson.dumps({**fields, "model": "m", **({"messages": FULL["messages"]} if keeps_messages else {})}))
