@@ -19,7 +19,7 @@ from django.urls import URLPattern, path, reverse
 from common.errors import RatchetError
 
 REASON_MIN, REASON_MAX = 3, 500
-USER_MAX = 72
+ACTOR_MAX = 76
 FIELD_CLASS = "ratchet-input"
 
 
@@ -68,8 +68,8 @@ class ConfirmedAction:
 
 
 def actor_of(request: HttpRequest) -> str:
-    """Return the name that the audit log keeps of the person who acts, e.g. ``admin:ada``."""
-    return f"admin:{request.user.get_username()[:USER_MAX]}"
+    """Return the name that the audit log keeps of the person who acts."""
+    return request.user.get_username()[:ACTOR_MAX]
 
 
 class ConfirmedActionsMixin(admin.ModelAdmin):
@@ -98,12 +98,13 @@ class ConfirmedActionsMixin(admin.ModelAdmin):
         ]
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Hand the buttons to the detail page."""
-        if obj is not None:
-            context["available_actions"] = self.available_actions(request, obj)
-        return super().render_change_form(request, context, *args, obj=obj, **kwargs)
+        target = kwargs.get("obj")
+        if target is not None:
+            context["available_actions"] = self.available_actions(request, target)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def confirm(self, request: HttpRequest, action: ConfirmedAction, target: Any, back_url: str) -> HttpResponse:
         """Show the confirmation page of ``action``, or run it on POST; a refused POST answers 409."""
@@ -139,7 +140,7 @@ class ConfirmedActionsMixin(admin.ModelAdmin):
             raise PermissionDenied
         target = self.get_object(request, object_id)
         if target is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
         return self.confirm(request, action, target, self.back_url(target))
 
     def back_url(self, target: Any) -> str:

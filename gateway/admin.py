@@ -9,8 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.core.validators import validate_slug
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.views.decorators.cache import never_cache
 from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
 
@@ -30,7 +30,7 @@ class KeyForm(forms.Form):
     """A new key's name and rights."""
 
     name = forms.CharField(
-        max_length=64, validators=[validate_slug], help_text="The client's name in the ledger; letters, digits, - and _.",
+        max_length=64, validators=[validate_slug], help_text="The client's name in the ledger: letters, digits, -, _",
         widget=UnfoldAdminTextInputWidget({"autocomplete": "off"}),
     )  # fmt: skip
     may_store = forms.BooleanField(
@@ -67,7 +67,8 @@ class ApiKeyAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
     change_form_template = "ratchet/detail.html"
     list_display = ["name", "status", "may_store", "created_at", "created_by"]
     list_filter = ["is_revoked"]
-    fields = readonly_fields = ["name", "role", "may_store", "is_revoked", "created_at", "created_by"]
+    fields = ("name", "role", "may_store", "is_revoked", "created_at", "created_by")
+    readonly_fields = fields
     sortable_by = ()
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -22,9 +22,8 @@ SERVED_LABELS = {"student": "success", "teacher": "info"}
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """Pages that show and never change; pages of long tables are not counted."""
+    """Pages that show and never change."""
 
-    show_full_result_count = False
     list_filter_sheet = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -79,11 +78,13 @@ class RequestAdmin(ReadOnlyAdmin):
     """The requests, newest first. No text is stored with them, so none can be shown (INV-12)."""
 
     paginator = InfinitePaginator
+    show_full_result_count = False
     list_per_page = 50
+    list_fullwidth = True
     sortable_by = ()
     list_display = ["at", "task", "route_label", "served", "tried", "scored", "audited", "shadowed", "cost", "wall"]
     list_filter = [DateFilter, TaskFilter, RouteFilter, "served_by"]
-    list_select_related = ["version__student", "shadow_version__student"]
+    list_select_related = ["student", "version__student", "shadow_version__student"]
     search_fields = ["id"]
     search_help_text = "Request id, as in the response (req_…)"
 
@@ -108,12 +109,12 @@ class RequestAdmin(ReadOnlyAdmin):
         """Who answered."""
         return row.served_by
 
-    @display(description="version", empty_value="–")
+    @display(description="version")
     def tried(self, row: Request) -> str | None:
         """The version that was tried, with its stage at routing time."""
-        return f"{row.version} (stage {row.stage})" if row.version else None
+        return f"v{row.version.number}, stage {row.stage}" if row.version else None
 
-    @display(description="confidence / threshold", empty_value="–")
+    @display(description="confidence / threshold")
     def scored(self, row: Request) -> str | None:
         """Confidence beside what was needed."""
         if row.confidence is None or row.threshold is None:
@@ -159,6 +160,7 @@ class ExampleAdmin(ReadOnlyAdmin):
     """Training examples; the detail page is the one place that shows (redacted) text."""
 
     paginator = InfinitePaginator
+    show_full_result_count = False
     list_per_page = 50
     sortable_by = ()
     list_display = ["last_seen_at", "task", "short_hash", "teacher_model", "licence", "origin", "split", "seen", "kept"]
@@ -166,6 +168,7 @@ class ExampleAdmin(ReadOnlyAdmin):
     search_fields = ["hash"]
     search_help_text = "Full hash of the example"
     change_form_template = "ratchet/example.html"
+    fields = ("hash",)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Example], search_term: str
@@ -173,10 +176,6 @@ class ExampleAdmin(ReadOnlyAdmin):
         """Find one example by its hash."""
         term = search_term.strip()
         return (queryset.filter(hash=term) if term else queryset), False
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Example]:
-        """Leave the text out of lists; the detail page reads it."""
-        return super().get_queryset(request)
 
     @display(description="example")
     def short_hash(self, row: Example) -> str:
@@ -194,9 +193,9 @@ class EventAdmin(ReadOnlyAdmin):
     """The release log."""
 
     paginator = InfinitePaginator
+    show_full_result_count = False
     sortable_by = ()
     list_display = ["at", "kind_label", "student", "version", "detail"]
-    list_display_links = None
     list_filter = ["student"]
     list_select_related = ["student", "version__student"]
 
@@ -211,6 +210,7 @@ class AdminActionAdmin(ReadOnlyAdmin):
     """Who changed what, and why."""
 
     paginator = InfinitePaginator
+    show_full_result_count = False
     sortable_by = ()
     list_display = ["at", "actor", "action", "target", "reason"]
     list_filter = ["action"]

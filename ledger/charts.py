@@ -7,7 +7,7 @@ from common.money import format_usd
 from ledger.dayrow import DayRow
 
 WIDTH, HEIGHT = 320.0, 132.0
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 8.0, 8.0, 20.0
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 16.0, 8.0, 20.0
 """The view box and the margins that hold the axis labels."""
 MAX_X_LABELS = 5
 
@@ -62,24 +62,19 @@ def day_charts(rows: Sequence[DayRow]) -> list[Chart]:
     if not rows:
         return []
     days = [f"{row.on.day} {row.on:%b}" for row in rows]
-    share = [row.student_share for row in rows]
-    agreement = [row.agreement for row in rows]
-    cost = [float(row.cost_nusd) for row in rows]
-    baseline = [float(row.baseline_nusd) for row in rows]
+    share: Values = [row.student_share for row in rows]
+    agreement: Values = [row.agreement for row in rows]
+    cost: Values = [float(row.cost_nusd) for row in rows]
+    baseline: Values = [float(row.baseline_nusd) for row in rows]
     floor = 0.8 if min([value for value in agreement if value is not None], default=1.0) >= 0.8 else 0.0
-    top = max(*cost, *baseline, 1.0)
+    top = max(1.0, *(float(max(row.cost_nusd, row.baseline_nusd)) for row in rows))
+    served = [("student share", "accent", share)]
+    audited = [("audited agreement", "good", agreement)]
+    costs = [("all-teacher", "muted", baseline), ("paid", "accent", cost)]
     return [
-        line_chart("Served by the student", days, [("student share", "accent", share)], 0.0, 1.0, percent),
-        line_chart("Audited agreement", days, [("audited agreement", "good", agreement)], floor, 1.0, percent),
-        line_chart(
-            "Cost",
-            days,
-            [("all-teacher", "muted", baseline), ("paid", "accent", cost)],
-            0.0,
-            top,
-            usd,
-            is_last_first=True,
-        ),
+        line_chart("Served by the student", days, served, low=0.0, high=1.0, text=percent),
+        line_chart("Audited agreement", days, audited, low=floor, high=1.0, text=percent),
+        line_chart("Cost", days, costs, low=0.0, high=top, text=usd, is_last_first=True),
     ]
 
 
@@ -87,6 +82,7 @@ def line_chart(
     title: str,
     days: Sequence[str],
     series: Sequence[tuple[str, str, Values]],
+    *,
     low: float,
     high: float,
     text: Callable[[float], str],

@@ -1,6 +1,8 @@
 """The day table: what was asked, who served it, how it was judged and what it cost, per UTC date (from the rollups)."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 from django.db.models import QuerySet, Sum
 from django.db.models.functions import TruncDate
@@ -26,7 +28,8 @@ def day_table(student: Student | None = None, days: int | None = DEFAULT_DAYS) -
         .values("on")
         .annotate(**{f"sum_{name}": Sum(name) for name in SUMS})
     )
-    return [DayRow(row["on"], *(int(row[f"sum_{name}"]) for name in SUMS)) for row in grouped]
+    rows = cast("Iterable[dict[str, Any]]", grouped)
+    return [DayRow(row["on"], *(int(row[f"sum_{name}"]) for name in SUMS)) for row in rows]
 
 
 def _last_days(rollups: QuerySet[HourlyRollup], days: int) -> QuerySet[HourlyRollup]:

@@ -11,7 +11,7 @@ from ledger.models import AdminAction, Student, Task
 from ledger.taskspec import TaskSpec, parse_spec
 
 
-def save_task(name: str, document: Any, student: Student, source: str, clock: Clock, actor: str = "") -> Task:
+def save_task(name: str, document: Any, student: Student, source: str, clock: Clock, *, actor: str = "") -> Task:
     """Create the task ``name`` or give it a new spec, student and source.
 
     Writes an event, and an audit row when a person (``actor``) did it, in the same transaction; a save that changes

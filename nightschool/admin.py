@@ -55,6 +55,7 @@ class NightAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
     """Nights, read-only; the detail page of a running one follows it."""
 
     change_form_template = "ratchet/night.html"
+    fields = ("state",)
     change_list_template = "ratchet/nights.html"
     list_display = ["started", "student", "on", "state_label", "far", "outcome", "version", "took"]
     list_filter = ["student", "state"]
@@ -86,12 +87,13 @@ class NightAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
         return super().changelist_view(request, {**(extra_context or {}), "startable_students": students})
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Add the night and how far it is."""
+        obj = kwargs.get("obj")
         if obj is not None:
             context |= {"night": obj, "progress": progress_of(obj), "took": self.took(obj)}
-        return super().render_change_form(request, context, *args, obj=obj, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     @display(description="started")
     def started(self, row: Night) -> str:
@@ -103,12 +105,12 @@ class NightAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
         """The state."""
         return row.state
 
-    @display(description="progress", empty_value="–")
+    @display(description="progress")
     def far(self, row: Night) -> str | None:
         """How far the current step is."""
         return f"{row.done} of {row.total}" if row.is_running and row.total else None
 
-    @display(description="took", empty_value="–")
+    @display(description="took")
     def took(self, row: Night) -> str | None:
         """How long it took."""
         if row.finished_at is None:

@@ -25,6 +25,7 @@ CURRENT = [VersionState.LIVE, VersionState.CANDIDATE, *IN_FLIGHT]
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add what this user may see to the context of the admin's index."""
     user = request.user
+    context["title"] = "Dashboard"
     if user.has_perm("ledger.view_student"):
         context["students"] = [_student(student) for student in _students()]
         context["checks"] = Check.objects.aggregate(n=Count("pk"), oldest_at=Min("created_at"))
@@ -34,7 +35,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     return context
 
 
-def notice(request: HttpRequest) -> dict[str, Any]:
+def notice(_request: HttpRequest) -> dict[str, Any]:
     """Add the notice that every page shows, e.g. that this is a demo or a simulation (INV-20)."""
     return {"ratchet_notice": settings.RATCHET_NOTICE}
 

@@ -18,13 +18,13 @@ STATE_TONES = {
 @register.filter
 def usd(nusd: int | None, places: int = 4) -> str:
     """Format nano-USD, e.g. ``$1.0930``; a dash for nothing."""
-    return "–" if nusd is None else format_usd(nusd, places)
+    return "-" if nusd is None else format_usd(nusd, places)
 
 
 @register.filter
 def percent(value: Any) -> str:
     """Format a share, e.g. ``97.5%``; a dash for nothing."""
-    return format_percent(float(value)) if isinstance(value, int | float) else "–"
+    return format_percent(float(value)) if isinstance(value, int | float) else "-"
 
 
 @register.filter

@@ -1,6 +1,7 @@
 """The confirmed actions on versions and tasks: what each will do, whether it is legal now, and the service it calls."""
 
 from collections.abc import Callable
+from typing import Any
 
 from common.confirmation import ConfirmedAction, Done
 from common.errors import Refused
@@ -123,22 +124,20 @@ def _live(version: Version, actor: str, reason: str) -> Done:
     return Done(promote(version.pk, VersionState.LIVE, Intent(actor, reason), clock=clock()).text)
 
 
+def _action(name: str, label: str, plan: Plan, icon: str, **options: Any) -> ConfirmedAction:
+    return ConfirmedAction(name, label, OPERATE_VERSION, refusal=_refusal_of(plan), icon=icon, **options)
+
+
 VERSION_ACTIONS = [
-    ConfirmedAction(
-        "rollback", "Roll back", OPERATE_VERSION, _rollback_effect, _rollback, _refusal_of(plan_rollback), "undo", True
+    _action(
+        "rollback", "Roll back", plan_rollback, "undo", effect=_rollback_effect, run=_rollback, is_dangerous=True
     ),
-    ConfirmedAction(
-        "retire", "Retire", OPERATE_VERSION, _retire_effect, _retire, _refusal_of(plan_retire), "archive", True
-    ),
-    ConfirmedAction(
-        "promote", "Promote one canary step", OPERATE_VERSION, _step_effect, _step, _refusal_of(_plan_step), "stairs"
-    ),
-    ConfirmedAction(
-        "promote-live", "Promote to live", OPERATE_VERSION, _live_effect, _live, _refusal_of(_plan_live), "rocket_launch"
-    ),
-    ConfirmedAction(
-        "bring-back", "Bring back as a canary", OPERATE_VERSION, _return_effect, _return, _refusal_of(_plan_return),
-        "restore", True,
+    _action("retire", "Retire", plan_retire, "archive", effect=_retire_effect, run=_retire, is_dangerous=True),
+    _action("promote", "Promote one canary step", _plan_step, "stairs", effect=_step_effect, run=_step),
+    _action("promote-live", "Promote to live", _plan_live, "rocket_launch", effect=_live_effect, run=_live),
+    _action(
+        "bring-back", "Bring back as a canary", _plan_return, "restore",
+        effect=_return_effect, run=_return, is_dangerous=True,
     ),
 ]  # fmt: skip
 
@@ -161,18 +160,20 @@ def _unpin_refusal(task: Task) -> str | None:
     return None if task.is_runtime_pinned else "it is not pinned"
 
 
+def _pin_effect(task: Task) -> list[str]:
+    return [
+        f"The teacher alone answers every request of {task}, from the next request on (within 100 ms).",
+        "Nothing of it is stored as an example, and nights leave its rows out.",
+    ]
+
+
+def _unpin_effect(task: Task) -> list[str]:
+    return [f"The student may answer requests of {task} again, where its threshold allows; answers are stored."]
+
+
 TASK_ACTIONS = [
     ConfirmedAction(
-        "pin", "Pin to the teacher", PIN_TASK,
-        lambda task: [
-            f"The teacher alone answers every request of {task}, from the next request on (within 100 ms).",
-            "Nothing of it is stored as an example, and nights leave its rows out.",
-        ],
-        _pin, _pin_refusal, "keep", True,
+        "pin", "Pin to the teacher", PIN_TASK, _pin_effect, _pin, refusal=_pin_refusal, icon="keep", is_dangerous=True
     ),
-    ConfirmedAction(
-        "unpin", "Unpin", PIN_TASK,
-        lambda task: [f"The student may answer requests of {task} again, where its threshold allows; answers are stored."],
-        _unpin, _unpin_refusal, "keep_off",
-    ),
-]  # fmt: skip
+    ConfirmedAction("unpin", "Unpin", PIN_TASK, _unpin_effect, _unpin, refusal=_unpin_refusal, icon="keep_off"),
+]

@@ -17,6 +17,7 @@ from ledger.dayrow import total
 from ledger.daytable import day_table
 from ledger.models import Student, Version
 from ledger.vocabulary import IN_FLIGHT, VersionState
+from release.admin.forms import PrettyJSONField
 from release.admin.services import clock, policy
 from release.students import save_student
 
@@ -24,10 +25,15 @@ from release.students import save_student
 class StudentForm(forms.ModelForm):
     """A student's settings; the release policy overrides are checked as the gate reads them."""
 
-    policy = forms.JSONField(
+    endpoints = PrettyJSONField(
+        required=False,
+        help_text="A JSON list of the base URLs of its OpenAI-compatible replicas.",
+        widget=UnfoldAdminTextareaWidget({"rows": 3}),
+    )
+    policy = PrettyJSONField(
         required=False,
         label="Release policy overrides",
-        help_text="A JSON object, e.g. {\"min_audits\": 15}; empty for the gateway's own policy.",
+        help_text='A JSON object, e.g. {"min_audits": 15}; empty for the gateway\'s own policy.',
         widget=UnfoldAdminTextareaWidget({"rows": 4}),
     )
 
@@ -95,12 +101,12 @@ class StudentAdmin(ModelAdmin):
         current = Version.objects.filter(state__in=[VersionState.LIVE, *IN_FLIGHT]).defer("bom", "evaluation")
         return super().get_queryset(request).prefetch_related(Prefetch("versions", current, to_attr="current"))
 
-    @display(description="live", empty_value="–", label="success")
+    @display(description="live")
     def live(self, row: Any) -> str | None:
         """The live version."""
         return next((f"v{version.number}" for version in row.current if version.state == VersionState.LIVE), None)
 
-    @display(description="in flight", empty_value="–", label="warning")
+    @display(description="in flight")
     def in_flight(self, row: Any) -> str | None:
         """The version on its way."""
         return next(
@@ -122,9 +128,10 @@ class StudentAdmin(ModelAdmin):
         save_student(obj, actor=actor_of(request), clock=clock(), policy=policy())
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Add the student's versions and days."""
+        obj = kwargs.get("obj")
         if obj is not None:
             days = day_table(obj)
             context |= {
@@ -134,4 +141,4 @@ class StudentAdmin(ModelAdmin):
                 "days_total": total(days),
                 "charts": day_charts(days),
             }
-        return super().render_change_form(request, context, *args, obj=obj, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)

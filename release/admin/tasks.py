@@ -7,8 +7,8 @@ from django.conf import settings
 from django.contrib import admin
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
-from unfold.decorators import display
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from common.confirmation import ConfirmedActionsMixin, actor_of
@@ -18,6 +18,7 @@ from ledger.models import Task, Version
 from ledger.tasks import save_task
 from ledger.taskspec import parse_spec
 from ledger.vocabulary import TaskSource, VersionState
+from release.admin.forms import PrettyJSONField
 from release.admin.moves import TASK_ACTIONS
 from release.admin.services import clock
 
@@ -25,7 +26,7 @@ from release.admin.services import clock
 class TaskForm(forms.ModelForm):
     """A task's name, student and spec document; every mistake of the document is shown with its path."""
 
-    spec = forms.JSONField(
+    spec = PrettyJSONField(
         required=False,
         label="Spec",
         help_text='Which fields are compared and how, e.g. {"fields": {"category": {"type": "label"}}}.',
@@ -62,6 +63,10 @@ class TaskAdmin(ConfirmedActionsMixin, ModelAdmin):
     search_fields = ["name"]
     sortable_by = ()
 
+    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
+        """The document and what follows from it."""
+        return ["name", "student", "spec", *(["source", "spec_hash", "updated_at"] if obj else [])]
+
     def has_delete_permission(self, request: HttpRequest, obj: Task | None = None) -> bool:
         """A task's requests refer to it by name."""
         return False
@@ -81,7 +86,7 @@ class TaskAdmin(ConfirmedActionsMixin, ModelAdmin):
         fields = row.spec.get("fields", {})
         return ", ".join(f"{name}: {field.get('type')}" for name, field in fields.items()) or "the whole answer"
 
-    @display(description="pinned", label={"by its spec": "warning", "by an operator": "danger"}, empty_value="–")
+    @display(description="pinned", label={"by its spec": "warning", "by an operator": "danger"})
     def pinned(self, row: Task) -> str | None:
         """Whether the teacher alone answers it, and why."""
         if row.is_runtime_pinned:
@@ -91,6 +96,8 @@ class TaskAdmin(ConfirmedActionsMixin, ModelAdmin):
     @display(description="live threshold")
     def live_threshold(self, row: Any) -> str:
         """The confidence the live version needs for it today."""
+        if self.pinned(row):
+            return "teacher only"
         if not row.student.live:
             return "no live version"
         route = version_route(row.student.live[0], settings.RATCHET_GATEWAY.confidence_threshold)
@@ -105,10 +112,11 @@ class TaskAdmin(ConfirmedActionsMixin, ModelAdmin):
         obj.pk = saved.pk
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Add the task itself."""
+        obj = kwargs.get("obj")
         if obj is not None:
             context["task"] = obj
             context["live_threshold"] = self.live_threshold(obj)
-        return super().render_change_form(request, context, *args, obj=obj, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
@@ -30,6 +30,7 @@ class VersionAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
 
     confirmed_actions = VERSION_ACTIONS
     change_form_template = "ratchet/version.html"
+    fields = ("state",)
     list_display = ["version", "state_label", "traffic", "golden", "audited", "since"]
     list_filter = ["student", "state"]
     list_select_related = ["student"]
@@ -44,8 +45,8 @@ class VersionAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
         def summed(column: str) -> Subquery:
             return Subquery(tallies.values("version").annotate(sum=Sum(column)).values("sum"))
 
-        rows = super().get_queryset(request).defer("bom").select_related("student")
-        return rows.annotate(stage_audits=summed("n_audits"), stage_agree=summed("n_agree"), student_name=F("student__name"))
+        rows = super().get_queryset(request).defer("bom")
+        return rows.annotate(stage_audits=summed("n_audits"), stage_agree=summed("n_agree"))
 
     @display(description="version")
     def version(self, row: Version) -> str:
@@ -62,13 +63,13 @@ class VersionAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
         """Share of traffic."""
         return f"{row.traffic_pct}%"
 
-    @display(description="golden precision / coverage", empty_value="–")
+    @display(description="golden precision / coverage")
     def golden(self, row: Version) -> str | None:
         """What the golden set says."""
         precision, coverage = number(row.evaluation, "precision"), number(row.evaluation, "coverage")
         return None if precision is None or coverage is None else f"{percent(precision)} / {percent(coverage)}"
 
-    @display(description="audited, this stage", empty_value="–")
+    @display(description="audited, this stage")
     def audited(self, row: Any) -> str | None:
         """Agreement of the audits of the current stage, with its counts."""
         if not row.stage_audits:
@@ -81,12 +82,13 @@ class VersionAdmin(ConfirmedActionsMixin, ReadOnlyAdmin):
         return f"{row.stage_since_at:%Y-%m-%d %H:%M}"
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Add what the page shows of the version."""
+        obj = kwargs.get("obj")
         if obj is not None:
             context |= version_page(obj)
-        return super().render_change_form(request, context, *args, obj=obj, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 def version_page(version: Version) -> dict[str, Any]:
