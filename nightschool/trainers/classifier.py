@@ -127,4 +127,4 @@ class _TaskRows:
 
 def _fold_number(text: str) -> int:
     """Equal texts share a fold: else a held-out row would be scored by a model that trained on it."""
-    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % N_FOLDS
+    return int(hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8], 16) % N_FOLDS

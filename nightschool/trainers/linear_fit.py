@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from gateway.students.linear.features import BLOCKS, Block
 from gateway.students.linear.model import BlockModel, FieldModel, Floats
 
-REGULARISATION = 2.0
+REGULARISATION = 1.0
 """LinearSVC's C."""
 SCALES = (0.1, 20.0)
 """The range that a calibrated scale is looked for in."""

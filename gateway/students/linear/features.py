@@ -75,7 +75,10 @@ def characters(folded: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One kind of feature: TF-IDF vectors of unit length times ``weight``, over terms in at least ``min_df`` texts."""
+    """One kind of feature: TF-IDF vectors of unit length times ``weight``, over terms in at least ``min_df`` texts.
+
+    A term of one text alone says nothing about others, and in the vocabulary it could give that text away.
+    """
 
     name: str
     analyse: Callable[[str], list[str]]
@@ -83,4 +86,4 @@ class Block:
     min_df: int
 
 
-BLOCKS = (Block("words", words, weight=1.0, min_df=1), Block("characters", characters, weight=0.5, min_df=2))
+BLOCKS = (Block("words", words, weight=1.0, min_df=2), Block("characters", characters, weight=0.5, min_df=3))
