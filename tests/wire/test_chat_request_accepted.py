@@ -256,3 +256,10 @@ def test_text_parts_and_the_plain_string_are_the_same_request() -> None:
 def test_messages_are_judged_before_the_model() -> None:
     assert refusal(messages=[], model=...).param == "messages"
     assert body(model=...) == {"messages": [ME]}
+
+
+@pytest.mark.req("INV-10")
+def test_an_image_anywhere_marks_the_request_whatever_follows() -> None:
+    later = {"role": "user", "content": [{"type": "text", "text": "and now?"}]}
+    request = parse(messages=[{"role": "user", "content": [IMAGE]}, {"role": "assistant", "content": "a cat"}, later])
+    assert request.is_multimodal is True
