@@ -119,8 +119,9 @@ def line_chart(
 
 
 def percent(value: float) -> str:
-    """Format a share, e.g. ``97.5%``; whole percentages carry no decimals."""
-    return f"{value * 100:.1f}".rstrip("0").rstrip(".") + "%"
+    """Format a share, e.g. ``97.5%``; whole percentages carry no decimals, and only all of it is ``100%``."""
+    shown = value if value >= 1.0 else min(value, 0.999)
+    return f"{shown * 100:.1f}".rstrip("0").rstrip(".") + "%"
 
 
 def usd(nusd: float) -> str:
