@@ -57,6 +57,7 @@ LEFT_ALONE = [
     "7c1e0d44-b21f-4a6e-8035-1297901ea0b2",
     "12345678-1234-1234-1234-123456789012",
     "abcdefab-cdef-abcd-7890-123456789012",
+    "abcdefab-cdef-abcd-abcf-312345678909",
     "Invoice 100234567 paid",
     "order 4111 1111 1111 1112",
     "order #1234567890",
