@@ -10,7 +10,8 @@ from ledger.models import AdminAction
 from privacy.redaction import redact
 
 REASON_MIN, REASON_MAX = 3, 500
-_ACTOR = re.compile(r"((api|cli):)?[\w.@+-]{1,76}")
+ACTOR_MAX = 80
+_ACTOR = re.compile(r"((api|cli):)?[\w.@+-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Intent:
     reason: str
 
     def __post_init__(self) -> None:
-        if not _ACTOR.fullmatch(self.actor):
+        if len(self.actor) > ACTOR_MAX or not _ACTOR.fullmatch(self.actor):
             raise Refused("the actor must be a user name, or api: or cli: and a name")
         reason = self.reason.strip()
         if not REASON_MIN <= len(reason) <= REASON_MAX or not reason.isprintable():

@@ -128,6 +128,12 @@ def test_the_command_ends_with_1_while_sums_differ(written):
 
 
 @pytest.mark.req("INV-27")
+def test_the_recount_begins_its_own_transaction(shared_ledger):
+    assert recount() == []
+    assert recount(repair=True) == []
+
+
+@pytest.mark.req("INV-27")
 def test_an_empty_ledger_adds_up(student):
     assert recount() == []
     assert recount(repair=True) == []
