@@ -75,7 +75,11 @@ class FailureLog:
         """Record an optional call that failed; the 1st, 10th, 100th and 1000th of a kind are also events."""
         self.refused(stage, error, at=at, request_id=request_id, client=client, task=task)
         if self.counts[stage] in EVENT_AT:
-            self._put(Event(at=at, on=at.date(), kind=stage, detail=f"{task}: {error} (number {self.counts[stage]})"))
+            self.event(stage, f"{task}: {error} (number {self.counts[stage]})", at=at)
+
+    def event(self, kind: str, detail: str, *, at: datetime) -> None:
+        """Append to the release log, off the request path."""
+        self._put(Event(at=at, on=at.date(), kind=kind, detail=detail[:500]))
 
     def _put(self, row: Failure | Event) -> None:
         if len(self._waiting) >= MAX_WAITING:

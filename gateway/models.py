@@ -3,13 +3,14 @@
 import random
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from common.errors import ConfigurationError
 from gateway.cascade.types import Call, CallFailed, Outcome, Role
 from gateway.settings import GatewaySettings
 from gateway.students.base import StudentBackend, StudentUnavailable
 from gateway.upstream.base import Teacher, UpstreamError
+from gateway.upstream.breaker import Breakers, Report, log_transition
 
 
 def load_path(path: str, variable: str) -> Any:
@@ -21,14 +22,51 @@ def load_path(path: str, variable: str) -> Any:
         raise ConfigurationError(f"{variable}: cannot import {path!r} ({type(error).__name__})") from error
 
 
-class Models:
-    """The teacher and the student backends of one process; calls become outcomes, failures never raise."""
+@runtime_checkable
+class HasBreakers(Protocol):
+    """A provider that guards its endpoints with circuit breakers."""
 
-    def __init__(self, settings: GatewaySettings, rng: random.Random, teacher: Teacher | None = None) -> None:
+    breakers: Breakers
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A provider with connections to close."""
+
+    async def aclose(self) -> None:
+        """Close the running event loop's connections."""
+        ...
+
+
+class Models:
+    """The teacher and the student backends of one process; calls become outcomes, failures never raise.
+
+    ``report`` is told of every change of a circuit breaker; it must not block.
+    """
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        rng: random.Random,
+        teacher: Teacher | None = None,
+        report: Report = log_transition,
+    ) -> None:
         self._settings = settings
         self._rng = rng
+        self._report = report
         self._backends: dict[str, StudentBackend] = {}
         self.teacher: Teacher = teacher or load_path(settings.teacher_backend, "RATCHET_TEACHER_BACKEND")(settings)
+        self._listen(self.teacher)
+
+    def _listen(self, provider: Teacher | StudentBackend) -> None:
+        if isinstance(provider, HasBreakers):
+            provider.breakers.report = self._report
+
+    async def aclose(self) -> None:
+        """Close every provider's connections of the running event loop."""
+        for provider in (self.teacher, *self._backends.values()):
+            if isinstance(provider, Closable):
+                await provider.aclose()
 
     def backend(self, key: str) -> StudentBackend:
         """Return the backend registered under ``key``, built on first use."""
@@ -38,7 +76,9 @@ class Models:
                 raise ConfigurationError(
                     f"student backend {key!r} is not registered; known: {', '.join(sorted(paths))}"
                 )
-            self._backends[key] = load_path(paths[key], "RATCHET_STUDENT_BACKENDS")(self._settings, self._rng)
+            backend = load_path(paths[key], "RATCHET_STUDENT_BACKENDS")(self._settings, self._rng)
+            self._listen(backend)
+            self._backends[key] = backend
         return self._backends[key]
 
     async def ask(self, call: Call) -> Outcome:

@@ -23,6 +23,7 @@ from gateway.recording import check_input, request_row, served_example
 from gateway.settings import GatewaySettings
 from gateway.settling import SettlingContext, settle_check
 from gateway.snapshot import Snapshot, build_snapshot, read_epoch
+from gateway.upstream.breaker import Transition
 from gateway.watcher import SnapshotWatcher
 from ledger.rows import CheckRow, LedgerEntry, RequestRow
 from ledger.writer.spool import Spool
@@ -49,7 +50,7 @@ class Gateway:
         self._dispatcher = dispatcher
         self._holder = holder
         self._cipher = fernet(settings.data_key)
-        self.models = Models(settings, random.Random(draws.getrandbits(64)))
+        self.models = Models(settings, random.Random(draws.getrandbits(64)), report=self._circuit)
         self.snapshots = SnapshotWatcher(lambda: build_snapshot(settings), read_epoch, settings.snapshot_poll_s)
         self.writer = LedgerWriter(Spool(Path(settings.spool_dir), self._cipher), settings.max_queue, self._committed)
         self._held: dict[str, CheckPayload] = {}
@@ -70,7 +71,7 @@ class Gateway:
         self._dispatcher.stop()
         self.failures.stop()
         self.snapshots.stop()
-        await self.models.teacher.aclose()
+        await self.models.aclose()
 
     async def answer(self, incoming: Incoming, snapshot: Snapshot) -> tuple[Served, RequestRow]:
         """Serve one request and return once its row is durable.
@@ -120,6 +121,9 @@ class Gateway:
     def _settle_held(self, row: RequestRow, held: CheckPayload) -> None:
         context = SettlingContext(self.settings, self.models, self.clock, self._cipher)
         settle_check(row.id, context, held)
+
+    def _circuit(self, transition: Transition) -> None:
+        self.failures.event("circuit", str(transition), at=self.clock.now())
 
     def _report(self, request: CascadeRequest, failed: Sequence[CallFailed], incoming: Incoming) -> None:
         for failure in failed:

@@ -109,7 +109,10 @@ def version_route(version: Version, default_threshold: float = 0.80) -> VersionR
     evaluation = version.evaluation if isinstance(version.evaluation, dict) else {}
     threshold = _threshold(evaluation.get("threshold", default_threshold))
     records = evaluation.get("tasks")
-    task_thresholds = {}
+    hashes = evaluation.get("spec_hashes")
+    task_thresholds = {
+        name: (str(spec_hash), threshold) for name, spec_hash in (hashes if isinstance(hashes, dict) else {}).items()
+    }
     for name, record in (records if isinstance(records, dict) else {}).items():
         if isinstance(record, dict):
             disabled = bool(record.get("disabled"))

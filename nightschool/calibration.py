@@ -78,6 +78,7 @@ def evaluate_points(
         "golden_agreement": _share(sum(point.agrees for point in points), len(points)),
         "refused_n": sum(point.is_refused for point in points),
         "golden_invalid_refs": invalid_refs,
+        "spec_hashes": {name: graded.spec_hash for name, graded in sorted(tasks.items())},
         "tasks": {name: _task_record(name, graded, halves, threshold, rule) for name, graded in sorted(tasks.items())}
         if rule.is_per_task
         else {},
@@ -85,9 +86,9 @@ def evaluate_points(
 
 
 def stale_tasks(evaluation: Mapping[str, Any], current: Mapping[str, str]) -> list[str]:
-    """Return the tasks whose record was made under another spec than the ``current`` hash of that task, sorted."""
-    records = evaluation.get("tasks") or {}
-    return sorted(name for name, spec in current.items() if name in records and records[name].get("spec_hash") != spec)
+    """Return the tasks that were measured under another spec than the ``current`` hash of that task, sorted."""
+    measured = evaluation.get("spec_hashes") or {}
+    return sorted(name for name, spec in current.items() if measured.get(name, spec) != spec)
 
 
 def _task_record(

@@ -116,14 +116,15 @@ def gateway_settings(env: Environment, var: Path) -> GatewaySettings:
         breaker_failures=env.integer("RATCHET_TEACHER_BREAKER_FAILURES", 5, 0, 1000),
         breaker_cooldown_s=env.number("RATCHET_TEACHER_BREAKER_COOLDOWN_S", 30.0, 0.1, 300),
     )
+    student_timeout_s = env.number("RATCHET_STUDENT_TIMEOUT_S", 15.0, 0.1, 600)
     student = EndpointSettings(
         base_url=env.text("RATCHET_STUDENT_BASE").rstrip("/"),
         api_key=env.text("RATCHET_STUDENT_API_KEY"),
         price=env.price("RATCHET_STUDENT_PRICE", "0.06", "0.24"),
-        timeout_s=env.number("RATCHET_STUDENT_TIMEOUT_S", 15.0, 0.1, 600),
+        timeout_s=student_timeout_s,
         connect_timeout_s=env.number("RATCHET_STUDENT_CONNECT_TIMEOUT_S", 2.0, 0.1, 60),
         retries=0,
-        deadline_s=20.0,
+        deadline_s=student_timeout_s + 5.0,
         breaker_failures=env.integer("RATCHET_STUDENT_BREAKER_FAILURES", 5, 0, 1000),
         breaker_cooldown_s=env.number("RATCHET_STUDENT_BREAKER_COOLDOWN_S", 30.0, 0.1, 300),
     )

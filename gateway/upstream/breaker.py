@@ -222,7 +222,8 @@ class Breakers:
 
     def __init__(self, clock: Callable[[], float] = monotonic, report: Report = log_transition) -> None:
         self._clock = clock
-        self._report = report
+        self.report = report
+        """Called with each change of state; may be replaced, also after breakers were made."""
         self._lock = threading.Lock()
         self._breakers: dict[tuple[str, str], Breaker] = {}
 
@@ -238,9 +239,12 @@ class Breakers:
                     cooldown_s=settings.breaker_cooldown_s,
                     probe_timeout_s=settings.deadline_s + PROBE_MARGIN_S,
                     clock=self._clock,
-                    report=self._report,
+                    report=self._relay,
                 )
             return breaker
+
+    def _relay(self, transition: Transition) -> None:
+        self.report(transition)
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Return every breaker's snapshot."""

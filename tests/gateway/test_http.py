@@ -1,15 +1,18 @@
 """The endpoint on a real port, with the official SDK as the client."""
 
+import hashlib
 import json
-import socket
+import threading
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from common.money import Price
+from gateway.settings import EndpointSettings
 from gateway.upstream.base import UpstreamError
-from ledger.models import Check, Example, Failure, Request, Student, Task, Version
+from ledger.models import Check, Event, Example, Failure, Request, Student, Task, Version
 from ledger.taskspec import parse_spec
 from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous
 
@@ -117,7 +120,7 @@ def test_an_opted_out_request_is_audited_from_memory_and_never_stored(serve, tri
     for _ in range(200):
         if not Check.objects.exists():
             break
-        socket.socketpair()[0].close()
+        threading.Event().wait(0.02)
     row = Request.objects.get()
     assert (row.store_opt_out, Example.objects.count()) == ("request", 0)
     assert row.audit in ("pending", "agree")
@@ -135,7 +138,6 @@ def test_tool_requests_go_to_the_teacher_alone_and_are_not_stored(serve, triage,
 
 @pytest.mark.req("INV-13", "FR-1.2")
 def test_with_a_key_configured_every_call_needs_one_and_the_row_names_its_client(serve, triage):
-    import hashlib
 
     key = "rk-a-key-of-the-tests"
     ScriptedTeacher.reset(lambda call: answer(BILLING))
@@ -224,3 +226,23 @@ def test_a_crash_is_an_envelope_without_its_message_and_an_event(serve, monkeypa
     assert (response.status_code, response.json()["error"]["type"]) == (500, "api_error")
     assert "secret" not in response.text
     assert not Failure.objects.filter(error__contains="secret").exists()
+
+
+@pytest.mark.req("FR-2.12", "INV-19")
+def test_a_circuit_that_opens_is_in_the_release_log(serve, triage):
+
+    teacher = EndpointSettings(
+        base_url="http://127.0.0.1:9/v1",
+        model="nvidia/nemotron-3-ultra",
+        price=Price(1, 1),
+        retries=0,
+        breaker_failures=2,
+    )
+    base_url = serve(teacher=teacher, teacher_backend="gateway.upstream.teacher.OpenAITeacher")
+    statuses = [httpx.post(f"{base_url}/v1/chat/completions", json=ASK).status_code for _ in range(3)]
+    assert statuses == [502, 502, 503]
+    for _ in range(100):
+        if Event.objects.filter(kind="circuit").exists():
+            break
+        threading.Event().wait(0.02)
+    assert Event.objects.get(kind="circuit").detail.startswith("teacher: closed->open after 2 failures")

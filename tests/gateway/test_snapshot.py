@@ -169,3 +169,15 @@ def test_while_the_database_is_away_requests_go_on_with_the_last_snapshot():
 
     assert isinstance(asyncio.run(scenario()), Built)
     watcher.stop()
+
+
+@pytest.mark.usefixtures("student")
+@pytest.mark.req("FR-2.3", "FR-2.15")
+def test_without_per_task_records_a_changed_spec_still_serves_nothing(clock: ManualClock):
+    task = make_task(clock)
+    version = make_version(clock, 1)
+    version.evaluation = {"threshold": 0.7, "tasks": {}, "spec_hashes": {"triage": task.spec_hash}}
+    spec, _ = build_snapshot(scripted_settings()).tasks["triage"]
+    assert version_route(version).threshold_for(spec) == 0.7
+    version.evaluation["spec_hashes"] = {"triage": "an older spec"}
+    assert version_route(version).threshold_for(spec) == SERVE_NOTHING

@@ -82,6 +82,7 @@ def test_even_rows_calibrate_and_odd_rows_measure() -> None:
         "golden_agreement": 0.5,
         "refused_n": 0,
         "golden_invalid_refs": 0,
+        "spec_hashes": {"triage": "spec-1"},
         "tasks": {
             "triage": {
                 "spec_hash": "spec-1",
@@ -118,7 +119,7 @@ def test_an_evaluation_of_nothing_serves_nothing() -> None:
     evaluation = evaluate_points([], {}, CalibrationRule())
     assert evaluation == {
         "threshold": 1.01, "precision": 0.0, "coverage": 0.0, "test_n": 0, "golden_n": 0, "golden_agreement": 0.0,
-        "refused_n": 0, "golden_invalid_refs": 0, "tasks": {},
+        "refused_n": 0, "golden_invalid_refs": 0, "spec_hashes": {}, "tasks": {},
     }  # fmt: skip
 
 
@@ -226,7 +227,7 @@ def test_records_never_change_the_global_numbers(scored: list[Point]) -> None:
 
 @pytest.mark.req("FR-14.1", "FR-2.3")
 def test_stale_tasks_are_those_measured_under_another_spec() -> None:
-    evaluation = {"tasks": {"a": {"spec_hash": "1"}, "b": {"spec_hash": "1"}, "c": {}}}
+    evaluation = {"spec_hashes": {"a": "1", "b": "1", "c": "2"}, "tasks": {}}
     assert stale_tasks(evaluation, {"a": "1", "b": "2", "c": "3", "new": "4"}) == ["b", "c"]
     assert stale_tasks(evaluation, {"a": "1"}) == []
     assert stale_tasks({}, {"a": "1"}) == []

@@ -57,6 +57,7 @@ def test_it_scores_every_golden_row_and_writes_the_evaluation(world: World) -> N
         "golden_agreement": 1.0,
         "refused_n": 0,
         "golden_invalid_refs": 0,
+        "spec_hashes": {"triage": spec_hash},
         "tasks": {
             "triage": {
                 "spec_hash": spec_hash,
