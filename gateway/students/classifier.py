@@ -14,7 +14,7 @@ from gateway.students.linear.features import n_chars
 from gateway.students.linear.model import LinearModel
 from gateway.students.linear.sampling import draw
 
-LONG_CHARS = 1_000
+LONG_CHARS = 600
 """Above this a text is scored off the event loop, since it may take longer than a millisecond."""
 
 
