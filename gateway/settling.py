@@ -26,6 +26,7 @@ from gateway.storing import example_of
 from ledger.contributions import Contributions
 from ledger.models import Check, Request, Student
 from ledger.rows import ExampleRow
+from ledger.switches import Switches
 from ledger.writer.batch import add_contributions
 from ledger.writer.examples import store_examples
 
@@ -116,7 +117,7 @@ def _run(owed: Check, payload: CheckPayload, context: SettlingContext) -> Verdic
     student: Student = owed.request.student
     threshold = context.settings.confidence_threshold
     shadow = version_route(owed.shadow_version, threshold) if owed.shadow_version else None
-    policy: CascadePolicy = cascade_policy(context.settings, {})
+    policy: CascadePolicy = cascade_policy(context.settings, Switches())
     owed_input = payload.check_input(student_route(student, (), threshold), owed.wants_audit, shadow)
     return drive_sync(check(owed_input, policy), context.models.ask_sync)
 

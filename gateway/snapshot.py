@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from common.canonical import sha256_hex
 from gateway.cascade.types import SERVE_NOTHING, CascadePolicy, StudentRoute, VersionRoute
 from gateway.settings import GatewaySettings
-from ledger.models import ApiKey, NoTrain, RuntimeFlag, StateEpoch, Student, Task, Version
+from ledger.models import ApiKey, NoTrain, StateEpoch, Student, Task, Version
+from ledger.switches import Switches, read_switches
 from ledger.taskspec import TaskSpec, parse_spec
-from ledger.vocabulary import DEFAULT_STUDENT, Flag, VersionState
+from ledger.vocabulary import DEFAULT_STUDENT, VersionState
 
 ROUTED_STATES = [VersionState.LIVE, VersionState.CANARY, VersionState.SHADOW]
 
@@ -56,7 +57,6 @@ def build_snapshot(settings: GatewaySettings) -> Snapshot:
         for student in Student.objects.all()
     }
     tasks = {task.name: (task_spec(task), task.student_id) for task in Task.objects.all()}
-    flags = dict(RuntimeFlag.objects.values_list("name", "value"))
     keys = {digest: KeyEntry(name) for digest, name in settings.api_keys.items()}
     for key in ApiKey.objects.filter(is_revoked=False):
         keys[key.key_sha256] = KeyEntry(key.name, key.may_store)
@@ -65,7 +65,7 @@ def build_snapshot(settings: GatewaySettings) -> Snapshot:
         students=students,
         tasks=tasks,
         default_student_id=next(pk for pk, student in students.items() if student.name == DEFAULT_STUDENT),
-        policy=cascade_policy(settings, flags),
+        policy=cascade_policy(settings, read_switches()),
         keys=keys,
         no_train=frozenset(NoTrain.objects.values_list("client", "end_user")),
     )
@@ -136,22 +136,14 @@ def _threshold(value: object) -> float:
     return float(value)
 
 
-def cascade_policy(settings: GatewaySettings, flags: Mapping[str, str]) -> CascadePolicy:
-    """Return the cascade's settings with the operators' switches applied; an unreadable switch is its default."""
+def cascade_policy(settings: GatewaySettings, switches: Switches) -> CascadePolicy:
+    """Return the cascade's settings with the operators' switches applied."""
     return CascadePolicy(
-        audit_rate=_rate(flags.get(Flag.AUDIT_RATE), settings.audit_rate),
+        audit_rate=settings.audit_rate if switches.audit_rate is None else switches.audit_rate,
         canary_audit_rate=settings.canary_audit_rate,
         reasoning_tokens=settings.reasoning_tokens,
         teacher_price=settings.teacher.price,
         student_price=settings.student.price,
         teacher_model=settings.teacher.model,
-        is_student_disabled=flags.get(Flag.STUDENT_DISABLED) == "on",
+        is_student_disabled=switches.student_disabled,
     )
-
-
-def _rate(text: str | None, default: float) -> float:
-    try:
-        rate = float(text) if text is not None else default
-    except ValueError:
-        return default
-    return rate if 0.0 <= rate <= 1.0 else default
