@@ -30,7 +30,7 @@ class Template:
 
 TEMPLATES = (
     Template("double_charge", "billing", "high", "Order {order} was charged to my card twice. Please undo one, {name}"),
-    Template("invoice_copy", "billing", "low", "My accountant lost the invoice for the {product}. May I have a copy?"),
+    Template("invoice_copy", "billing", "low", "My accountant lost the invoice of order {order}. May I have a copy?"),
     Template("change_card", "billing", "normal", "Where do I change the card my subscription is paid with?"),
     Template(
         "odd_fee", "billing", "normal",
@@ -42,7 +42,7 @@ TEMPLATES = (
     ),
     Template(
         "patchy_sync", "technical", "normal",
-        "Since the update the {product} syncs only some of the time, never in {city}. Is that you or my line?", True,
+        "Since the update my files sync only some of the time, and never in {city}. Is that you or my line?", True,
     ),
     Template("app_crash", "technical", "normal", "Each time I open the settings page the app closes itself."),
     Template("pairing_help", "technical", "low", "Which button pairs the {product} with a phone?"),
@@ -54,7 +54,7 @@ TEMPLATES = (
     Template("close_account", "account", "normal", "I would like to close my account. What happens to my data then?"),
     Template(
         "two_profiles", "account", "normal",
-        "It seems I have two profiles, {name} and {name}2, and my {product} is registered on the wrong one.", True,
+        "It seems I have two profiles, {name} and {name}2, and my orders show up on the wrong one.", True,
     ),
     Template("late_parcel", "shipping", "normal", "Order {order} should have reached {city} yesterday. Where is it?"),
     Template(
@@ -69,7 +69,7 @@ TEMPLATES = (
         "late_refund", "refund", "normal",
         "I returned the {product} of order {order} two weeks ago and still have not seen the money.",
     ),
-    Template("second_thoughts", "refund", "low", "Can the {product} go back if I have not opened it?"),
+    Template("second_thoughts", "refund", "low", "Can the {product} of order {order} go back if I have not opened it?"),
     Template(
         "part_refund", "refund", "high",
         "You paid back less than I paid for the {product} and called the rest wear. That cannot be right.", True,
@@ -77,7 +77,7 @@ TEMPLATES = (
     Template("strange_login", "security", "urgent", "Someone from {city} has just signed in to my account. Not me!"),
     Template(
         "code_request", "security", "urgent",
-        "A caller named {name} says he works for you and wants the code shown on my {product}. Does he?", True,
+        "A caller named {name} says he works for you and wants the code I was just sent. Does he?", True,
     ),
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ def test_it_prints_the_day_table_and_events_says_it_simulates_and_writes_one_res
     printed = simulate("--seed", "7", "--seed", "8", "--bad-deploy-version", "9", "--out", str(path))
     assert printed.splitlines()[0].startswith("Simulation: mock models")
     assert "day  student  escal. audit ok     $/1k all-teacher  saved" in printed
-    assert "trained: v1" in printed
+    assert "trained      v1: default-v1" in printed
     assert "corrupted v9: never trained" in printed
     assert "all-teacher -> saved" in printed
     runs = json.loads(path.read_text())

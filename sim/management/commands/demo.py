@@ -77,9 +77,7 @@ class Command(BaseCommand):
     def _run(self, options: dict[str, Any]) -> None:
         days = dataset.schedule(dataset.load(), options["days"], options["requests"], random.Random(options["seed"]))
         self._say(settings.RATCHET_NOTICE)
-        self._say(
-            f"{options['days']} days of {options['requests']} requests; state and logs: {settings.VAR_DIR}"
-        )
+        self._say(f"{options['days']} days of {options['requests']} requests; state and logs: {settings.VAR_DIR}")
         today = datetime.now(UTC).date()
         move_to(clock_file(), datetime.combine(today - timedelta(days=len(days)), datetime.min.time(), UTC))
         call_command("setup", stdout=io.StringIO())

@@ -77,7 +77,7 @@ class Command(BaseCommand):
                     self.stdout.write(day_line(day, day_table(days=1)[-1]))
                     for event in event_log():
                         if event.day == day:
-                            self.stdout.write(f"       {event.kind}: {event.detail}")
+                            self.stdout.write(f"       {event.kind:<12} {event.detail}")
                 run = results(scenario, seed)
         except Refused as error:
             raise CommandError(f"--db: {error}", returncode=USAGE_ERROR) from error
