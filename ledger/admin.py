@@ -114,7 +114,7 @@ class RequestAdmin(ReadOnlyAdmin):
         """The version that was tried, with its stage at routing time."""
         return f"v{row.version.number}, stage {row.stage}" if row.version else None
 
-    @display(description="confidence / threshold")
+    @display(description="confidence")
     def scored(self, row: Request) -> str | None:
         """Confidence beside what was needed."""
         if row.confidence is None or row.threshold is None:

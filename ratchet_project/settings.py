@@ -95,8 +95,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
-USE_I18N = False
-DATE_FORMAT, TIME_FORMAT, DATETIME_FORMAT = "Y-m-d", "H:i:s", "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = "ratchet_project.formats"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"

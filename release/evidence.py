@@ -8,16 +8,19 @@ from ledger.evidence import audit_evidence, shadow_evidence
 from ledger.models import StageTally, Task, Version
 from ledger.statistics.counts import AuditEvidence, ShadowEvidence
 from ledger.statistics.wilson import wilson
-from ledger.vocabulary import IN_FLIGHT
+from ledger.vocabulary import IN_FLIGHT, VersionState
 from release.gate import decide, policy_of
 from release.golden import task_records
 from release.policy import ReleasePolicy
 
+ENDED = (VersionState.REJECTED, VersionState.RETIRED, VersionState.ROLLED_BACK)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence of a version's current stage."""
+    """The evidence of one stage of a version: its current one, or the one that its release ended in."""
 
+    stage: int
     audits: AuditEvidence
     interval: tuple[float, float] | None
     """Wilson 95% interval of the audited agreement; ``None`` without audits."""
@@ -28,8 +31,9 @@ class Evidence:
 
 
 def evidence_of(version: Version, default_policy: ReleasePolicy) -> Evidence:
-    """Read a version's evidence in its current stage. ``version.student`` should be loaded."""
-    audits = audit_evidence(version.pk, version.stage)
+    """Read a version's evidence. ``version.student`` should be loaded."""
+    stage = version.stage - 1 if version.state in ENDED and version.stage else version.stage
+    audits = audit_evidence(version.pk, stage)
     policy, says = None, ""
     try:
         policy = policy_of(version.student, default_policy)
@@ -40,9 +44,10 @@ def evidence_of(version: Version, default_policy: ReleasePolicy) -> Evidence:
     except RatchetError as error:
         says = str(error)
     return Evidence(
+        stage=stage,
         audits=audits,
         interval=wilson(audits.n_agree, audits.n_audits) if audits.n_audits else None,
-        shadow=shadow_evidence(version.pk, version.stage),
+        shadow=shadow_evidence(version.pk, stage),
         policy=policy,
         says=says,
     )

@@ -9,6 +9,7 @@ from ledger.models import Task, Version
 from ledger.switches import read_switches
 from ledger.vocabulary import IN_FLIGHT, VersionState
 from release.admin.services import clock
+from release.evidence import ENDED
 from release.moves import Place
 from release.operator import (
     Intent,
@@ -23,8 +24,6 @@ from release.operator import (
 )
 
 OPERATE_VERSION, PIN_TASK = "ledger.operate_version", "ledger.pin_task"
-ENDED = (VersionState.REJECTED, VersionState.RETIRED, VersionState.ROLLED_BACK)
-
 Plan = Callable[[Version], Place]
 
 

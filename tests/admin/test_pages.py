@@ -215,3 +215,18 @@ def test_pages_load_nothing_from_other_hosts(admin: Client, client: Client, worl
         sources = re.findall(r'(?:src|<link[^>]*href)="([^"]+)"', response.content.decode())
         assert sources
         assert all(source.startswith("/") for source in sources)
+
+
+def test_an_ended_version_still_shows_the_evidence_of_the_stage_it_ended_in(
+    admin: Client, make_version: Callable[..., Version]
+) -> None:
+    version = make_version(9, ("canary", 10), ("rolled_back", 0))
+    StageTally.objects.create(version=version, stage=1, task="tickets", n_served=50, n_audits=20, n_agree=10)
+    content = admin.get(_detail("version", version.pk)).content.decode()
+    assert "Evidence of stage 1, which its release ended in" in content
+    assert "50%</strong> (10 of 20)" in content
+
+
+def test_the_pages_own_files_are_served_by_the_application_itself(client: Client) -> None:
+    for name in ("ratchet/admin.css", "ratchet/admin.js", "ratchet/favicon.svg", "unfold/css/styles.css"):
+        assert client.get(f"/static/{name}").status_code == 200
