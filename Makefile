@@ -57,8 +57,8 @@ demo: install ## Replay real messages through the system, then stay up (SERVE=0:
 demo-services: install ## The demo on PostgreSQL and Redis with 2 gateways, 2 workers and beat
 	deploy/services.sh $(BIN)/python manage.py demo --services --port $(PORT) $(if $(filter 0,$(SERVE)),--no-serve) $(ARGS)
 
-sim: install ## Run the simulator; results in var/sim/results.json
-	$(EMBEDDED) RATCHET_ENV_FILE=/dev/null $(BIN)/python manage.py simulate $(ARGS)
+sim: install ## Simulate 10 days with a launch on day 5 and a corrupted v3; results in var/sim/results.json
+	$(EMBEDDED) RATCHET_ENV_FILE=/dev/null $(BIN)/python manage.py simulate --days 10 --requests 2000 --bad-deploy-version 3 $(ARGS)
 
 serve: install ## Start web, workers and beat for real use, from the environment or .env (HOST= PORT= GATEWAYS=)
 	$(BIN)/python manage.py serve --host $(HOST) --port $(PORT) --gateways $(GATEWAYS) $(ARGS)
