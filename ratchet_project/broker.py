@@ -1,11 +1,11 @@
 """The embedded broker: kombu's filesystem transport, made safe for several processes.
 
 The stock transport writes a message (and its table of bindings) in place, so another process can read a file that is
-still empty; its consumer dies of that. Here every file appears complete, by rename, and a table is changed under a lock.
+still empty; its consumer dies of that. Here every file appears complete, by rename, and a table is changed under a
+lock.
 """
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,4 +91,4 @@ def install() -> None:
 def _write_whole(path: Path, document: Any) -> None:
     temporary = path.with_name(f".{uuid4()}.part")
     temporary.write_text(dumps(document))
-    os.replace(temporary, path)
+    temporary.replace(path)
