@@ -3,11 +3,14 @@
 The walk of a request: ``api.chat_completions`` parses and authorises, ``Gateway.answer`` below does the rest.
 """
 
+import logging
 import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
+
+from django.db import connections
 
 from common.clock import Clock
 from gateway.cascade.check import CheckInput
@@ -28,6 +31,8 @@ from gateway.watcher import SnapshotWatcher
 from ledger.rows import CheckRow, LedgerEntry, RequestRow
 from ledger.writer.spool import Spool
 from ledger.writer.thread import LedgerWriter, QueueFull
+
+log = logging.getLogger("ratchet.gateway")
 
 
 class Gateway:
@@ -120,7 +125,12 @@ class Gateway:
 
     def _settle_held(self, row: RequestRow, held: CheckPayload) -> None:
         context = SettlingContext(self.settings, self.models, self.clock, self._cipher)
-        settle_check(row.id, context, held)
+        try:
+            settle_check(row.id, context, held)
+        except Exception as error:  # noqa: BLE001 - the sweep settles it as lost; the thread must live on
+            log.error("check of an opted-out request could not be settled: %s", type(error).__name__)
+        finally:
+            connections.close_all()
 
     def _circuit(self, transition: Transition) -> None:
         self.failures.event("circuit", str(transition), at=self.clock.now())

@@ -28,7 +28,8 @@ from ledger.models import Check, Request, Student
 from ledger.rows import ExampleRow
 from ledger.switches import Switches
 from ledger.writer.batch import add_contributions
-from ledger.writer.examples import store_examples
+from ledger.writer.examples import add_examples, erased_hashes
+from ledger.writer.statements import Inserts
 
 log = logging.getLogger("ratchet.checks")
 
@@ -123,8 +124,7 @@ def _run(owed: Check, payload: CheckPayload, context: SettlingContext) -> Verdic
 
 
 def _finish(owed: Check, verdict: Verdict, payload: CheckPayload | None, context: SettlingContext) -> bool:
-    connection = connections[context.using]
-    with transaction.atomic(using=context.using):
+    with transaction.atomic(using=context.using), connections[context.using].cursor() as cursor:
         if not Check.objects.using(context.using).filter(pk=owed.pk).delete()[0]:
             return False
         row = Request.objects.using(context.using).select_for_update().get(pk=owed.pk)
@@ -132,11 +132,14 @@ def _finish(owed: Check, verdict: Verdict, payload: CheckPayload | None, context
         sums.add(row, -1)
         apply_verdict(row, verdict)
         example = _example(row, verdict, payload, context)
-        if example is not None and example.hash not in store_examples(connection, [example]):
+        inserts = Inserts(cursor.db.vendor)
+        if example is not None and not erased_hashes(cursor, [example.hash]):
+            add_examples(inserts, [example])
             row.stored = True
         row.save(using=context.using, update_fields=VERDICT_COLUMNS)
         sums.add(row)
-        add_contributions(connection, sums)
+        add_contributions(inserts, sums)
+        inserts.run(cursor)
     return True
 
 

@@ -9,6 +9,7 @@ from django.db import connection, models, transaction
 from ledger.contributions import ROLLUP_SUMS, TALLY_SUMS, Contributions, RequestLike, RollupKey, TallyKey
 from ledger.models import HourlyRollup, Request, StageTally
 from ledger.writer.batch import add_contributions
+from ledger.writer.statements import Inserts
 
 _COLUMNS = tuple(RequestLike.__annotations__)
 _CHUNK = 2000
@@ -47,7 +48,10 @@ def recount(*, repair: bool = False) -> list[Difference]:
         if repair and differences:
             HourlyRollup.objects.all().delete()
             StageTally.objects.all().delete()
-            add_contributions(connection, sums)
+            inserts = Inserts(connection.vendor)
+            add_contributions(inserts, sums)
+            with connection.cursor() as cursor:
+                inserts.run(cursor)
     return differences
 
 

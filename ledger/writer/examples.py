@@ -1,56 +1,59 @@
 """Storing teacher answers: insert, or count another occurrence; a tombstoned hash is refused for ever (INV-24)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 
 from ledger.models import Example, Tombstone
 from ledger.rows import ExampleRow
-from ledger.writer.upsert import adapt, columns, json_text
+from ledger.writer.statements import Inserts
 
-_COLUMNS = (
+_COPIED = (
     "hash", "prompt_hash", "task", "messages", "completion", "params", "teacher_model", "licence", "licence_url",
-    "split", "seen", "redactions", "origin", "client", "end_user", "is_verified", "is_golden_only", "is_contested",
-    "first_seen_at", "last_seen_at", "purge_reason", "was_train",
+    "split", "redactions", "origin", "client", "end_user",
 )  # fmt: skip
+_FIRST = {
+    "is_verified": False, "is_golden_only": False, "is_contested": False, "purge_reason": "", "was_train": False,
+}  # fmt: skip
+_COLUMNS = (*_COPIED, *_FIRST, "seen", "first_seen_at", "last_seen_at")
+_RESTORED = ("messages", "completion", "params", "teacher_model", "licence", "licence_url", "redactions")
 
 
-def store_examples(connection: BaseDatabaseWrapper, rows: Sequence[ExampleRow]) -> set[str]:
-    """Store ``rows`` in the caller's transaction; return the hashes that were refused because they were erased.
+def erased_hashes(cursor: CursorWrapper, hashes: Collection[str]) -> set[str]:
+    """Return those of ``hashes`` that were erased and must never be stored again."""
+    if not hashes:
+        return set()
+    marks = ", ".join(["%s"] * len(hashes))
+    table = Tombstone._meta.db_table
+    cursor.execute(f'SELECT hash FROM "{table}" WHERE hash IN ({marks})', list(hashes))  # noqa: S608 - our own names
+    return {row[0] for row in cursor.fetchall()}
+
+
+def add_examples(inserts: Inserts, rows: Sequence[ExampleRow]) -> None:
+    """Add the storing of ``rows``, which the caller has checked against the tombstones.
 
     A repeated request only raises ``seen``: the first label stays. A purged example gets its text back.
     """
-    if not rows:
-        return set()
-    using = connection.alias
-    hashes = {row.hash for row in rows}
-    erased = set(Tombstone.objects.using(using).filter(hash__in=hashes).values_list("hash", flat=True))
-    times = Counter(row.hash for row in rows if row.hash not in erased)
     first = {row.hash: row for row in reversed(rows)}
-    with connection.cursor() as cursor:
-        values = [adapt(connection, _values(first[key], times[key])) for key in sorted(times)]
-        cursor.executemany(_upsert_sql(), values)
-    return erased
+    times = Counter(row.hash for row in rows)
+    inserts.add(Example, _COLUMNS, [_document(first[key], times[key]) for key in sorted(times)], _on_conflict())
 
 
-def _upsert_sql() -> str:
+def _document(row: ExampleRow, seen: int) -> dict[str, Any]:
+    copied = {name: getattr(row, name) for name in _COPIED}
+    return {**copied, **_FIRST, "seen": seen, "first_seen_at": row.at, "last_seen_at": row.at}
+
+
+@cache
+def _on_conflict() -> str:
     table = f'"{Example._meta.db_table}"'
-    restored = ("messages", "completion", "params", "teacher_model", "licence", "licence_url", "redactions")
-    restore = ", ".join(
+    restored = [
         f"{name} = CASE WHEN {table}.purged_at IS NULL THEN {table}.{name} ELSE excluded.{name} END"
-        for name in restored
-    )
-    return (
-        f"INSERT INTO {table} ({', '.join(columns(Example, _COLUMNS))}) "  # noqa: S608 - names come from the model
-        f"VALUES ({', '.join(['%s'] * len(_COLUMNS))}) ON CONFLICT (hash) DO UPDATE SET "
-        f"seen = {table}.seen + excluded.seen, last_seen_at = excluded.last_seen_at, {restore}, purged_at = NULL, purge_reason = ''"
-    )
-
-
-def _values(row: ExampleRow, seen: int) -> tuple[object, ...]:
-    return (
-        row.hash, row.prompt_hash, row.task, json_text(row.messages), row.completion, json_text(row.params),
-        row.teacher_model, row.licence, row.licence_url, row.split, seen, row.redactions, row.origin, row.client,
-        row.end_user, False, False, False, row.at, row.at, "", False,
-    )  # fmt: skip
+        for name in _RESTORED
+    ]
+    counted = [f"seen = {table}.seen + excluded.seen", "last_seen_at = excluded.last_seen_at"]
+    updates = ", ".join([*counted, *restored, "purged_at = NULL", "purge_reason = ''"])
+    return f"ON CONFLICT (hash) DO UPDATE SET {updates}"

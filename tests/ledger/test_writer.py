@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 from cryptography.fernet import Fernet
-from django.db import OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,7 +93,7 @@ def test_one_group_writes_rows_examples_and_sums_in_one_transaction():
 @pytest.mark.req("INV-29")
 def test_a_group_with_one_bad_row_writes_nothing():
     entries = [LedgerEntry(make_row(1), [make_example(1)]), LedgerEntry(make_row(2, cost_nusd=99), [])]
-    with pytest.raises(Exception, match="request_cost_is_the_sum"):
+    with pytest.raises(IntegrityError, match="request_cost_is_the_sum"), transaction.atomic():
         write_entries(entries, connection)
     assert (Request.objects.count(), Example.objects.count(), HourlyRollup.objects.count()) == (0, 0, 0)
 
