@@ -3,8 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 import orjson
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -12,6 +11,7 @@ from ninja import NinjaAPI
 
 from common.ids import request_label
 from gateway.access import authorise
+from gateway.arrival import Arrival
 from gateway.cascade.types import RequiredCallFailed
 from gateway.incoming import Incoming, UnknownTask
 from gateway.runtime import gateway
@@ -21,7 +21,8 @@ from gateway.upstream.base import UpstreamError
 from gateway.wire.chat_request import ChatRequest, parse_chat_request
 from gateway.wire.envelope import Reply, chat_completion, sse_chunks
 from gateway.wire.errors import APIError, internal_error, invalid_request, overloaded, upstream_to_api_error
-from ledger.vocabulary import DEFAULT_TASK, TASK_NAME_PATTERN
+from gateway.wire.metadata import task_name
+from ledger.vocabulary import DEFAULT_TASK
 from ledger.writer.thread import QueueFull
 
 
@@ -45,21 +46,17 @@ api = SlimAPI(
     docs_url=None,
 )
 
-_TASK_NAME = re.compile(TASK_NAME_PATTERN)
 _CLIENT_REQUEST_ID = re.compile(r"\A[\x21-\x7e]{1,64}\Z")
 
 
-class Arrival(NamedTuple):
-    """What the slim handler noted of a request."""
-
-    id: UUID
-    at: Any
-    body: bytes
+def _arrival(request: HttpRequest) -> Arrival:
+    arrival: Arrival = request.ratchet  # type: ignore[attr-defined]
+    return arrival
 
 
 @api.exception_handler(APIError)
 def _refuse(request: HttpRequest, error: APIError) -> HttpResponse:
-    arrival = Arrival(*request.ratchet)  # type: ignore[attr-defined]
+    arrival = _arrival(request)
     stage = "http_5xx" if error.status >= 500 else f"http_{error.status}"
     if error.status != 400:
         gateway().failures.refused(
@@ -71,7 +68,7 @@ def _refuse(request: HttpRequest, error: APIError) -> HttpResponse:
 @api.exception_handler(Exception)
 def _crash(request: HttpRequest, error: Exception) -> HttpResponse:
     """A fault of ours: the client gets OpenAI's envelope, the class name is kept, the message is not (INV-12)."""
-    arrival = Arrival(*request.ratchet)  # type: ignore[attr-defined]
+    arrival = _arrival(request)
     gateway().failures.optional("gateway_error", type(error).__name__, at=arrival.at, request_id=arrival.id)
     fault = internal_error()
     return _json(fault.body, fault.status, fault.headers)
@@ -80,24 +77,21 @@ def _crash(request: HttpRequest, error: Exception) -> HttpResponse:
 @api.post("/chat/completions", summary="Create a chat completion", operation_id="createChatCompletion")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     """Answer an OpenAI chat request."""
-    running = gateway()
-    arrival = Arrival(*request.ratchet)  # type: ignore[attr-defined]
+    running, arrival = gateway(), _arrival(request)
     snapshot = await running.snapshots.current()
-    key = authorise(request.headers, request.META.get("REMOTE_ADDR", ""), snapshot)
+    key = authorise(arrival.headers, arrival.client_host, snapshot)
     if running.n_inflight >= running.settings.max_inflight:
         raise overloaded("Too many requests are in flight.")
     running.n_inflight += 1
     try:
-        return await _complete(running, snapshot, key, arrival, request)
+        return await _complete(running, snapshot, key, arrival)
     finally:
         running.n_inflight -= 1
 
 
-async def _complete(
-    running: Gateway, snapshot: Snapshot, key: KeyEntry, arrival: Arrival, request: HttpRequest
-) -> HttpResponseBase:
+async def _complete(running: Gateway, snapshot: Snapshot, key: KeyEntry, arrival: Arrival) -> HttpResponseBase:
     chat = parse_chat_request(arrival.body, running.settings)
-    incoming = _incoming(chat, key, arrival, request.headers)
+    incoming = _incoming(chat, key, arrival)
     try:
         served, row = await running.answer(incoming, snapshot)
     except UnknownTask as error:
@@ -141,12 +135,10 @@ def _json(document: Any, status: int = 200, headers: dict[str, str] | None = Non
     return HttpResponse(orjson.dumps(document), status=status, content_type="application/json", headers=headers)
 
 
-def _incoming(chat: ChatRequest, key: KeyEntry, arrival: Arrival, headers: Any) -> Incoming:
-    task = headers.get("x-ratchet-task") or chat.task or DEFAULT_TASK
-    if not _TASK_NAME.match(task):
-        raise invalid_request(
-            "A task name is 1 to 64 letters, digits, '_', '.' or '-'.", code="invalid_value", param="X-Ratchet-Task"
-        )
+def _incoming(chat: ChatRequest, key: KeyEntry, arrival: Arrival) -> Incoming:
+    headers = arrival.headers
+    header = headers.get("x-ratchet-task")
+    task = task_name(header, "X-Ratchet-Task") if header else chat.task or DEFAULT_TASK
     client_id = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
     return Incoming(
         id=arrival.id,
@@ -184,9 +176,9 @@ def _teacher_failed(running: Gateway, error: RequiredCallFailed, incoming: Incom
 @api.get("/models", summary="List models", operation_id="listModels")
 async def list_models(request: HttpRequest) -> HttpResponse:
     """List what answers: the teacher, and every student's live and canary version."""
-    running = gateway()
+    running, arrival = gateway(), _arrival(request)
     snapshot = await running.snapshots.current()
-    authorise(request.headers, request.META.get("REMOTE_ADDR", ""), snapshot)
+    authorise(arrival.headers, arrival.client_host, snapshot)
     names = {running.settings.teacher.model: "teacher"} if running.settings.teacher.model else {}
     for student in snapshot.students.values():
         names |= {version.adapter: "student" for version in (student.live, student.canary) if version is not None}

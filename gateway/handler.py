@@ -7,6 +7,7 @@ CSRF, no messages and no ORM on the event loop (architecture §5).
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -18,6 +19,7 @@ from django.http import HttpResponseBase
 from django.urls import Resolver404, get_resolver
 
 from common.ids import request_label, uuid7
+from gateway.arrival import Arrival
 from gateway.background import process_clock
 from gateway.wire.errors import APIError, body_too_large, unknown_url
 
@@ -33,7 +35,7 @@ class SlimHandler:
     """ASGI application of ``/v1``: request id, body limit, URL, view. Every refusal is OpenAI's error envelope."""
 
     def __init__(self) -> None:
-        self._resolver = get_resolver(URLCONF)
+        self._resolve = lru_cache(maxsize=256)(get_resolver(URLCONF).resolve)
         self._max_body_bytes: int = django_settings.RATCHET_GATEWAY.max_body_bytes
         self._clock = process_clock()
 
@@ -42,7 +44,7 @@ class SlimHandler:
         request_id = uuid7(at)
         try:
             body = await self._read_body(scope, receive)
-            response = await self._respond(scope, body, at, request_id)
+            response = await self._respond(scope, Arrival.of(scope, request_id, at, body))
         except RequestAborted:
             return
         except APIError as error:
@@ -70,11 +72,11 @@ class SlimHandler:
             if not message.get("more_body"):
                 return b"".join(chunks)
 
-    async def _respond(self, scope: Scope, body: bytes, at: Any, request_id: Any) -> HttpResponseBase:
-        request = ASGIRequest(scope, BytesIO(body))
-        request.ratchet = (request_id, at, body)  # type: ignore[attr-defined]
+    async def _respond(self, scope: Scope, arrival: Arrival) -> HttpResponseBase:
+        request = ASGIRequest(scope, BytesIO(arrival.body))
+        request.ratchet = arrival  # type: ignore[attr-defined]
         try:
-            match = self._resolver.resolve(scope["path"])
+            match = self._resolve(scope["path"])
         except Resolver404 as error:
             raise unknown_url(str(request.method), scope["path"][:200]) from error
         return await match.func(request, *match.args, **match.kwargs)

@@ -1,5 +1,6 @@
 """The one ``Gateway`` of a server process."""
 
+import gc
 import os
 import random
 import secrets
@@ -37,6 +38,10 @@ def startup() -> Gateway:
         holder=f"{socket.gethostname()[:40]}:{os.getpid()}",
     )
     _gateway.start()
+    # What is loaded now lives as long as the process. Left to the collector, every full collection walks all of it and
+    # stops the event loop for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     return _gateway
 
 

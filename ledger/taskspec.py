@@ -15,6 +15,8 @@ from ledger.compare.comparators import Label, fold_text
 
 AnswerKey = tuple[Any, ...]
 
+TASK_NAME_PATTERN = r"\A[A-Za-z0-9_.-]{1,64}\Z"
+
 _OPTIONS = {"fields", "pinned", "store", "policy", "description"}
 _POLICY = {"target_precision", "min_precision"}
 

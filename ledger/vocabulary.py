@@ -2,7 +2,6 @@
 
 from django.db import models
 
-TASK_NAME_PATTERN = r"\A[A-Za-z0-9_.-]{1,64}\Z"
 DEFAULT_TASK = "default"
 DEFAULT_STUDENT = "default"
 

@@ -5,13 +5,14 @@ from typing import Any
 
 from gateway.wire.checks import boolean, invalid_value, mapping, member_path, text
 from gateway.wire.errors import invalid_request
+from ledger.taskspec import TASK_NAME_PATTERN
 
 MAX_KEYS = 16
 MAX_KEY_CHARS = 64
 MAX_VALUE_CHARS = 512
 TASK_KEY = "ratchet_task"
 STORE_KEY = "ratchet_store"
-TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
+TASK_NAME = re.compile(TASK_NAME_PATTERN)
 
 _OPT_OUTS = ("false", "0", "none")
 _OPT_INS = ("true", "1")
@@ -41,7 +42,7 @@ def read_task(metadata: dict[str, str]) -> str | None:
 def task_name(name: str, param: str) -> str:
     """Accept the name of a task, from the metadata or a header."""
     if not TASK_NAME.fullmatch(name):
-        raise invalid_value(param, "use 1 to 64 letters, digits and ._:- after a letter or digit")
+        raise invalid_value(param, "use 1 to 64 letters, digits, '_', '.' or '-'")
     return name
 
 

@@ -6,7 +6,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Q
 
-from ledger.vocabulary import IN_FLIGHT, TASK_NAME_PATTERN, TaskSource, VersionState
+from ledger.taskspec import TASK_NAME_PATTERN
+from ledger.vocabulary import IN_FLIGHT, TaskSource, VersionState
 
 
 class Student(models.Model):
