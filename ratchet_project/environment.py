@@ -205,7 +205,7 @@ def _named_paths(env: Environment, name: str) -> dict[str, str]:
 
 
 def _api_keys(env: Environment) -> dict[str, str]:
-    """Parse ``RATCHET_API_KEYS`` (``name:key`` pairs, or ``RATCHET_API_KEY``) into hash-to-name; keys are never kept."""
+    """Parse ``RATCHET_API_KEYS`` (``name:key`` pairs) and ``RATCHET_API_KEY`` into hash-to-name; keys are not kept."""
     keys: dict[str, str] = {}
     entries = [part.strip() for part in env.text("RATCHET_API_KEYS").split(",") if part.strip()]
     single = env.text("RATCHET_API_KEY")

@@ -1,6 +1,6 @@
 """Writes ``docs/requirements.md``: every requirement id, with the tests that prove it.
 
-Ids come from ``docs/requirement_ids.txt``; proofs from the ``req`` marks of the collected tests. Run ``make requirements``;
+Ids come from ``docs/requirement_ids.txt``; proofs from the ``req`` marks of the tests. Run ``make requirements``;
 ``--check`` fails when the page is out of date or a mark names an unknown id.
 """
 

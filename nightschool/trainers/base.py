@@ -45,5 +45,5 @@ class Trainer(Protocol):
     def train(
         self, adapter: str, base_model: str, rows: Sequence[Row], tasks: dict[str, Any], progress: Progress
     ) -> Trained:
-        """Train ``adapter`` on ``rows``; ``tasks`` maps a task's name to its ``TaskSpec``. Raises ``TrainingFailed``."""
+        """Train ``adapter`` on ``rows``; ``tasks`` maps names to ``TaskSpec``s. Raises ``TrainingFailed``."""
         ...
