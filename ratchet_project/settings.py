@@ -124,7 +124,8 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
         "data_folder_in": str(_queue / "messages"),
         "data_folder_out": str(_queue / "messages"),
         "control_folder": str(_queue / "control"),
-        "polling_interval": 0.2,
+        # A worker whose slots are all taken looks again only after this long, so it bounds how many checks it settles.
+        "polling_interval": 0.02,
     }
 
 LOGGING = {

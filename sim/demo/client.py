@@ -79,18 +79,18 @@ async def post(http: aiohttp.ClientSession, task: str, text: str) -> dict[str, A
 
 
 async def post_all(
-    base_url: str, messages: Sequence[DemoMessage], before: Callable[[int], None], done: Callable[[], object]
+    http: aiohttp.ClientSession, messages: Sequence[DemoMessage], done: Callable[[], object] = lambda: None
 ) -> list[Outcome]:
     """Send ``messages`` with ``IN_FLIGHT`` of them on their way at any time; outcomes are in the order of the messages.
 
-    ``before(index)`` is called as a message leaves, ``done()`` as its answer is in. Raises the first ``RequestFailed``.
+    ``done()`` is called whenever an answer is in. Raises the first ``RequestFailed``.
     """
     outcomes: list[Outcome | None] = [None] * len(messages)
     waiting = iter(enumerate(messages))
     try:
-        async with session(base_url) as http, asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group:
             for _ in range(min(IN_FLIGHT, len(messages))):
-                group.create_task(_sender(http, waiting, outcomes, before, done))
+                group.create_task(_sender(http, waiting, outcomes, done))
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [outcome for outcome in outcomes if outcome is not None]
@@ -100,10 +100,8 @@ async def _sender(
     http: aiohttp.ClientSession,
     waiting: Iterable[tuple[int, DemoMessage]],
     outcomes: list[Outcome | None],
-    before: Callable[[int], None],
     done: Callable[[], object],
 ) -> None:
     for index, message in waiting:
-        before(index)
         outcomes[index] = await ask(http, message)
         done()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
@@ -13,15 +13,14 @@ from tqdm import tqdm
 
 from ledger.models import Check, Night
 from ledger.vocabulary import NIGHT_STEPS
-from sim.demo.client import Outcome, post_all
+from sim.demo.client import Outcome, post_all, session
 from sim.demo.clock import move_to, move_to_real_time
 from sim.demo.dataset import DemoMessage
 
 FIRST_MESSAGE_AT = time_of_day(6, 0)
-LAST_MESSAGE_AFTER = timedelta(hours=16)
 NIGHT_AT = time_of_day(23, 0)
-CLOCK_MOVES_A_DAY = 64
-POLL_S = 0.1
+HOURS_A_DAY = 16
+POLL_S = 0.05
 CHECKS_WAIT_S = 120.0
 NIGHT_WAIT_S = 600.0
 
@@ -62,22 +61,26 @@ class Replay:
         return replayed
 
     def _run_day(self, number: int, on: date, messages: Sequence[DemoMessage]) -> ReplayedDay:
-        outcomes = self._post(number, on, messages)
-        wait_for(lambda: not Check.objects.exists(), CHECKS_WAIT_S, lambda: f"{Check.objects.count()} checks to settle")
+        outcomes = asyncio.run(self._post(number, on, messages))
+        _wait_for_checks(created_before=_at(on, NIGHT_AT))
         move_to(self._clock_path, _at(on, NIGHT_AT))
         return ReplayedDay(number, on, outcomes, self._night(on))
 
-    def _post(self, number: int, on: date, messages: Sequence[DemoMessage]) -> list[Outcome]:
-        opened = _at(on, FIRST_MESSAGE_AT)
-        every = max(1, len(messages) // CLOCK_MOVES_A_DAY)
-
-        def keep_time(index: int) -> None:
-            if index % every == 0:
-                move_to(self._clock_path, opened + LAST_MESSAGE_AFTER * (index / len(messages)))
-
+    async def _post(self, number: int, on: date, messages: Sequence[DemoMessage]) -> list[Outcome]:
+        """Post the messages hour by hour. In real life a check takes seconds and an hour 3600 of them, so the checks of
+        one hour are settled before the hour after the next begins."""
+        outcomes: list[Outcome] = []
         title = f"day {number} of {len(self._days)}, {on}"
+        previous = opened = _at(on, FIRST_MESSAGE_AT)
         with tqdm(total=len(messages), desc=title, unit=" requests", leave=False, disable=None) as bar:
-            return asyncio.run(post_all(self._base_url, messages, keep_time, lambda: bar.update(1)))
+            async with session(self._base_url) as http:
+                for hour, part in enumerate(_hours(messages)):
+                    now = opened + timedelta(hours=hour)
+                    move_to(self._clock_path, now)
+                    await asyncio.to_thread(_wait_for_checks, created_before=previous)
+                    outcomes += await post_all(http, part, lambda: bar.update(1))
+                    previous = now
+        return outcomes
 
     def _night(self, on: date) -> str:
         """Wait for the night that beat starts by itself, and return its outcome."""
@@ -91,6 +94,16 @@ class Replay:
 
             wait_for(is_over, NIGHT_WAIT_S, lambda: f"the night of {on} to end")
         return Night.objects.get(on=on, is_scheduled=True).outcome
+
+
+def _hours(messages: Sequence[DemoMessage]) -> Iterator[Sequence[DemoMessage]]:
+    for hour in range(HOURS_A_DAY):
+        yield messages[hour * len(messages) // HOURS_A_DAY : (hour + 1) * len(messages) // HOURS_A_DAY]
+
+
+def _wait_for_checks(created_before: datetime) -> None:
+    owed = Check.objects.filter(created_at__lt=created_before)
+    wait_for(lambda: not owed.exists(), CHECKS_WAIT_S, lambda: f"{owed.count()} checks to settle")
 
 
 def _at(on: date, time: time_of_day) -> datetime:

@@ -7,7 +7,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from sim.demo import client
-from sim.demo.client import IN_FLIGHT, Outcome, RequestFailed, parse_answer, post_all
+from sim.demo.client import IN_FLIGHT, Outcome, RequestFailed, parse_answer, post_all, session
 from sim.demo.dataset import DemoMessage
 
 MESSAGES = [DemoMessage("sms-spam", f"text {i}", "ham") for i in range(40)]
@@ -19,12 +19,12 @@ def reply(label, served_by="student"):
     return {"choices": [{"message": {"content": content}}], "ratchet": block}
 
 
-def run(handler, messages=MESSAGES, before=lambda index: None):
+def run(handler, messages=MESSAGES):
     async def go():
         app = web.Application()
         app.router.add_post("/v1/chat/completions", handler)
-        async with TestServer(app) as server:
-            return await post_all(str(server.make_url("/v1/")), messages, before, lambda: None)
+        async with TestServer(app) as server, session(str(server.make_url("/v1/"))) as http:
+            return await post_all(http, messages)
 
     return asyncio.run(go())
 

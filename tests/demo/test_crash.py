@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sim.demo import dataset
-from sim.demo.client import post_all
+from sim.demo.client import post_all, session
 from sim.demo.clock import move_to
 from tests.demo.live_system import LiveSystem
 
@@ -18,7 +18,11 @@ YESTERDAY = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0
 
 
 def post(system, messages):
-    return asyncio.run(post_all(system.url, messages, lambda index: None, lambda: None))
+    async def run():
+        async with session(system.url) as http:
+            return await post_all(http, messages)
+
+    return asyncio.run(run())
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def test_a_line_that_is_no_question_is_named(line):
 
 
 def test_messages_that_a_quoted_record_swallowed_are_split_out_again():
-    data = ',spam,text\n0,0,"Hello ""you"""\n1,0,"He said ""no\nspam\tWIN cash\nham\tOk lar"\n2,1,Free entry\n'.encode()
+    data = b',spam,text\n0,0,"Hello ""you"""\n1,0,"He said ""no\nspam\tWIN cash\nham\tOk lar"\n2,1,Free entry\n'
     assert read_sms(data) == [
         ('Hello "you"', "ham"),
         ('He said "no', "ham"),

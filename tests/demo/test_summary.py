@@ -34,7 +34,7 @@ def write(student, n, **changes):
     entries = []
     for index in range(n):
         row = RequestRow(
-            id=UUID(int=index + 1 + 1000 * len(changes)), at=NOON, on=ON, student_id=student.pk, task="question-routing",
+            id=UUID(int=index + 1 + 1000 * len(changes)), at=NOON, on=ON, student_id=student.pk, task="sms-spam",
             route="cold_start", served_by="teacher", cost_nusd=1001, teacher_cost_nusd=1001, baseline_nusd=1001,
         )  # fmt: skip
         for name, value in changes.items():

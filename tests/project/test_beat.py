@@ -11,6 +11,7 @@ TASKS = {
     "release.tick": ("gate", 5),
     "gateway.sweep_checks": ("checks", 15),
     "gateway.retry_spool": ("maintenance", 60),
+    "gateway.reconcile_adapters": ("maintenance", 30),
     "nightschool.start_due_nights": ("maintenance", 60),
     "nightschool.resume_nights": ("maintenance", 15),
 }
@@ -29,7 +30,9 @@ def test_every_task_of_the_table_is_registered_in_celery():
 
 def test_every_task_goes_to_the_queue_that_its_own_declaration_names():
     current_app.loader.import_default_modules()
-    assert {task: current_app.tasks[task].queue for task in TASKS} == {task: queue for task, (queue, _) in TASKS.items()}
+    assert {task: current_app.tasks[task].queue for task in TASKS} == {
+        task: queue for task, (queue, _) in TASKS.items()
+    }
 
 
 def test_every_queue_of_the_table_has_a_worker_that_serve_starts():

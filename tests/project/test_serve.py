@@ -18,7 +18,9 @@ from ratchet_project.processes import process_specs
 from receipts.licences import APACHE_2
 
 READY = GatewaySettings(
-    teacher=EndpointSettings(base_url="https://user:pw@teacher.example:8443/v1", api_key="sk-secret", model="qwen/qwen3-32b"),
+    teacher=EndpointSettings(
+        base_url="https://user:pw@teacher.example:8443/v1", api_key="sk-secret", model="qwen/qwen3-32b"
+    ),
     teacher_licence=APACHE_2,
 )
 PRICES = {"RATCHET_TEACHER_PRICE_IN": "0.5", "RATCHET_TEACHER_PRICE_OUT": "1.5"}
@@ -143,6 +145,11 @@ def test_serve_refuses_an_open_address_without_a_key(capsys, settings):
 def test_serve_starts_web_workers_nights_and_beat():
     specs = process_specs(settings.BASE_DIR, "127.0.0.1", 8000, gateways=2, workers=2)
     assert [spec.name for spec in specs] == ["web", "worker1", "worker2", "nights", "beat"]
-    assert [spec.name for spec in process_specs(settings.BASE_DIR, "127.0.0.1", 8000)] == ["web", "worker", "nights", "beat"]
+    assert [spec.name for spec in process_specs(settings.BASE_DIR, "127.0.0.1", 8000)] == [
+        "web",
+        "worker",
+        "nights",
+        "beat",
+    ]
     queues = [spec.argv[spec.argv.index("-Q") + 1] for spec in specs if "-Q" in spec.argv]
     assert queues == ["checks,gate,maintenance", "checks,gate,maintenance", "nights"]
