@@ -4,17 +4,13 @@ Left out: IPv6, social security numbers without dashes, identity numbers with co
 type, phone numbers of fewer than ten digits or without any grouping, and cases of the other project's leniency levels.
 """
 
-import json
-import os
 import re
-from pathlib import Path
 
 import pytest
 
 from privacy.redaction import redact
+from tests.vectors import needs_vectors, read_vectors
 
-DIRECTORY = os.environ.get("RATCHET_VECTORS_DIR", "")
-CASES = Path(DIRECTORY) / "presidio" / "recognizer_cases.json"
 KINDS = {
     "credit_card_recognizer": ("CARD", re.compile(r".*")),
     "email_recognizer": ("EMAIL", re.compile(r".*")),
@@ -28,9 +24,7 @@ KINDS = {
 
 def cases() -> list[tuple[str, str]]:
     """Return each claimed text with what it must become."""
-    if not DIRECTORY:
-        return []
-    published = json.loads(CASES.read_text(encoding="utf-8"))
+    published = read_vectors("presidio", "recognizer_cases.json")
     pairs = []
     for kind, (label, claimed) in KINDS.items():
         for row in (row for test in published[kind] for row in test["rows"] if "leniency" not in row):
@@ -47,7 +41,7 @@ def cases() -> list[tuple[str, str]]:
 
 
 @pytest.mark.req("INV-12", "INV-16")
-@pytest.mark.skipif(not DIRECTORY, reason="RATCHET_VECTORS_DIR is not set")
+@needs_vectors
 def test_published_cases_are_redacted_to_the_exact_span() -> None:
     pairs = cases()
     assert len(pairs) > 80
