@@ -19,7 +19,7 @@ DATA_HASH := sha256:89c36d0f533190e4c0a4b554d672dbb7fa0c09b26f81041e21d5ac9d34ab
 EMBEDDED := env -u DATABASE_URL -u REDIS_URL -u CELERY_BROKER_URL
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow test-services lint demo demo-services sim serve requirements lock clean
+.PHONY: help install test test-slow test-services bench lint demo demo-services sim serve requirements lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,9 @@ test-slow: install ## Run the slow tests on SQLite (real processes, the whole de
 
 test-services: install ## Run the test suite on PostgreSQL and Redis (starts its own unless the URLs are set)
 	deploy/services.sh $(BIN)/pytest $(ARGS)
+
+bench: install ## Measure speed on an idle machine, on SQLite or DATABASE_URL (docs/performance.md)
+	$(BIN)/pytest -m load -s $(ARGS)
 
 lint: install ## Check style, types, import direction and migrations
 	$(BIN)/ruff check .
