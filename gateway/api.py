@@ -74,7 +74,41 @@ def _crash(request: HttpRequest, error: Exception) -> HttpResponse:
     return _json(fault.body, fault.status, fault.headers)
 
 
-@api.post("/chat/completions", summary="Create a chat completion", operation_id="createChatCompletion")
+_HEADERS = {
+    "X-Ratchet-Task": "The task the request belongs to; without it, metadata.ratchet_task, else the default task.",
+    "X-Ratchet-Store": "'none' keeps the teacher's answers to this request out of training.",
+}
+_CHAT_DOCUMENT = {
+    "parameters": [
+        {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"}}
+        for name, text in _HEADERS.items()
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["model", "messages"],
+                    "description": "OpenAI's chat completion request.",
+                }
+            }
+        },
+    },
+    "responses": {
+        "200": {"description": "OpenAI's chat.completion, or its chunks, with a ratchet block."},
+        "4XX": {"description": "OpenAI's error envelope: the request, the key or a limit is at fault."},
+        "5XX": {"description": "OpenAI's error envelope: the teacher or this gateway is at fault."},
+    },
+}
+
+
+@api.post(
+    "/chat/completions",
+    summary="Create a chat completion",
+    operation_id="createChatCompletion",
+    openapi_extra=_CHAT_DOCUMENT,
+)
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     """Answer an OpenAI chat request."""
     running, arrival = gateway(), _arrival(request)
