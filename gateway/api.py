@@ -96,7 +96,7 @@ _CHAT_DOCUMENT = {
         },
     },
     "responses": {
-        "200": {"description": "OpenAI's chat.completion, or its chunks, with a ratchet block."},
+        200: {"description": "OpenAI's chat.completion, or its chunks, with a ratchet block."},
         "4XX": {"description": "OpenAI's error envelope: the request, the key or a limit is at fault."},
         "5XX": {"description": "OpenAI's error envelope: the teacher or this gateway is at fault."},
     },
