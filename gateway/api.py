@@ -14,7 +14,7 @@ from gateway.access import authorise
 from gateway.arrival import Arrival
 from gateway.cascade.types import RequiredCallFailed
 from gateway.incoming import Incoming, UnknownTask
-from gateway.runtime import gateway
+from gateway.runtime import gateway, record_refusal
 from gateway.serving import Gateway
 from gateway.snapshot import KeyEntry, Snapshot
 from gateway.upstream.base import UpstreamError
@@ -57,11 +57,7 @@ def _arrival(request: HttpRequest) -> Arrival:
 @api.exception_handler(APIError)
 def _refuse(request: HttpRequest, error: APIError) -> HttpResponse:
     arrival = _arrival(request)
-    stage = "http_5xx" if error.status >= 500 else f"http_{error.status}"
-    if error.status != 400:
-        gateway().failures.refused(
-            stage, error.code or error.type, at=arrival.at, request_id=arrival.id, status=error.status
-        )
+    record_refusal(error, arrival.id, arrival.at)
     return _json(error.body, error.status, error.headers)
 
 

@@ -21,11 +21,13 @@ from django.urls import Resolver404, get_resolver
 from common.ids import request_label, uuid7
 from gateway.arrival import Arrival
 from gateway.background import process_clock
-from gateway.wire.errors import APIError, body_too_large, unknown_url
+from gateway.runtime import record_refusal
+from gateway.wire.errors import APIError, body_too_large, method_not_allowed, unknown_url
 
 log = logging.getLogger("ratchet.http")
 
 URLCONF = "gateway.urls"
+NOT_ALLOWED = 405
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -48,6 +50,7 @@ class SlimHandler:
         except RequestAborted:
             return
         except APIError as error:
+            record_refusal(error, request_id, at)
             await _send_error(send, error, request_label(request_id))
             return
         response.headers["x-request-id"] = request_label(request_id)
@@ -79,7 +82,10 @@ class SlimHandler:
             match = self._resolve(scope["path"])
         except Resolver404 as error:
             raise unknown_url(str(request.method), scope["path"][:200]) from error
-        return await match.func(request, *match.args, **match.kwargs)
+        response: HttpResponseBase = await match.func(request, *match.args, **match.kwargs)
+        if response.status_code == NOT_ALLOWED:
+            raise method_not_allowed(str(request.method), response.headers["Allow"])
+        return response
 
 
 async def _send_response(send: Send, response: HttpResponseBase) -> None:

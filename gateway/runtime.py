@@ -5,6 +5,8 @@ import os
 import random
 import secrets
 import socket
+from datetime import datetime
+from uuid import UUID
 
 from django.conf import settings as django_settings
 
@@ -14,6 +16,9 @@ from gateway.failures import FailureLog
 from gateway.serving import Gateway
 from gateway.settings import GatewaySettings
 from gateway.tasks import settle_checks
+from gateway.wire.errors import APIError
+
+RECORDED_REFUSALS = frozenset({401, 403, 413, 429})
 
 _gateway: Gateway | None = None
 
@@ -43,6 +48,13 @@ def startup() -> Gateway:
     gc.collect()
     gc.freeze()
     return _gateway
+
+
+def record_refusal(error: APIError, arrival_id: UUID, at: datetime) -> None:
+    """Leave a failure row for a refusal an operator should know of; a malformed request (400, 404, 405) is not one."""
+    if error.status >= 500 or error.status in RECORDED_REFUSALS:
+        code = error.code or error.type
+        gateway().failures.refused(f"http_{error.status}", code, at=at, request_id=arrival_id, status=error.status)
 
 
 def _publish(request_ids: list[str]) -> None:

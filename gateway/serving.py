@@ -30,7 +30,7 @@ from gateway.upstream.breaker import Transition
 from gateway.watcher import SnapshotWatcher
 from ledger.rows import CheckRow, LedgerEntry, RequestRow
 from ledger.writer.spool import Spool
-from ledger.writer.thread import LedgerWriter, QueueFull
+from ledger.writer.thread import LedgerWriter
 
 log = logging.getLogger("ratchet.gateway")
 
@@ -84,8 +84,7 @@ class Gateway:
         Raises ``RequiredCallFailed`` when the teacher had to answer and could not, ``UnknownTask`` when the task is
         refused, ``QueueFull`` before any call when the ledger cannot keep up.
         """
-        if self.writer.is_full:
-            raise QueueFull
+        self.writer.require_room()
         started = perf_counter()
         admitted = admit(incoming, snapshot, self.settings)
         served = await drive(serve(admitted.request, snapshot.policy, self._draws), self.models.ask)

@@ -49,10 +49,10 @@ class LedgerWriter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.n_spooled = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a new request should be refused (503) rather than queued."""
-        return len(self._queue) >= self._max_queue
+    def require_room(self) -> None:
+        """Raise ``QueueFull`` when a new request must be refused, before anything is spent on it."""
+        if len(self._queue) >= self._max_queue:
+            raise QueueFull
 
     def start(self) -> None:
         """Start the thread; waiters are woken on the running event loop."""
@@ -68,9 +68,7 @@ class LedgerWriter:
             self._thread.join(timeout=30)
 
     async def write(self, entry: LedgerEntry) -> None:
-        """Return once ``entry`` is committed, or safely spooled. Raises ``QueueFull``."""
-        if self.is_full:
-            raise QueueFull
+        """Return once ``entry`` is committed, or safely spooled. Never refuses: what has been served is written."""
         assert self._loop is not None  # noqa: S101 - start() comes first
         waiter = self._loop.create_future()
         self._queue.append((entry, waiter))

@@ -204,6 +204,8 @@ def test_unknown_paths_and_wrong_methods_are_openai_errors(serve):
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_url")
     wrong = httpx.get(f"{base_url}/v1/chat/completions")
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json()["error"]["code"] == "method_not_allowed"
+    assert wrong.headers["x-request-id"].startswith("req_")
 
 
 @pytest.mark.req("FR-1.2")
@@ -246,3 +248,22 @@ def test_a_circuit_that_opens_is_in_the_release_log(serve, triage):
             break
         threading.Event().wait(0.02)
     assert Event.objects.get(kind="circuit").detail.startswith("teacher: closed->open after 2 failures")
+
+
+@pytest.mark.req("FR-1.10", "INV-12")
+def test_refusals_leave_failure_rows_and_malformed_requests_do_not(serve):
+    base_url = serve(api_keys={hashlib.sha256(b"rk-a-key-of-the-tests").hexdigest(): "shop"})
+    headers = {"authorization": "Bearer rk-a-key-of-the-tests"}
+    httpx.post(f"{base_url}/v1/chat/completions", json=ASK)
+    httpx.post(f"{base_url}/v1/chat/completions", content=b"a" * 2 * 1024 * 1024, headers=headers)
+    httpx.post(f"{base_url}/v1/chat/completions", content=b"{", headers=headers)
+    httpx.get(f"{base_url}/v1/nothing", headers=headers)
+    for _ in range(100):
+        if Failure.objects.count() == 2:
+            break
+        threading.Event().wait(0.02)
+    assert set(Failure.objects.values_list("stage", "error", "status")) == {
+        ("http_401", "invalid_api_key", 401),
+        ("http_413", "request_too_large", 413),
+    }
+    assert not Request.objects.exists()

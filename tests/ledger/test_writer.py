@@ -110,10 +110,12 @@ def test_concurrent_requests_share_commits_and_each_waits_for_its_own(tmp_path: 
 
 @pytest.mark.usefixtures("shared_ledger")
 @pytest.mark.req("FR-3.1")
-def test_a_full_queue_refuses_instead_of_dropping(tmp_path: Path):
+def test_a_full_queue_refuses_new_requests_and_still_writes_what_was_served(tmp_path: Path):
     writer = LedgerWriter(Spool(tmp_path, KEY), 0, lambda entries: None)
     with pytest.raises(QueueFull):
-        asyncio.run(writer.write(LedgerEntry(make_row(1), [])))
+        writer.require_room()
+    write(writer, [LedgerEntry(make_row(1), [])])
+    assert Request.objects.count() == 1
 
 
 @pytest.mark.usefixtures("shared_ledger")
