@@ -85,7 +85,9 @@ def _databases() -> dict[str, Any]:
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
         }
     else:
-        database["CONN_MAX_AGE"] = None
+        # Under ASGI every request of the full stack has a thread of its own; only a pool lets them share connections.
+        size = ENV.integer("RATCHET_DB_POOL_SIZE", 16, 4, 1000)
+        database["OPTIONS"] = {"pool": {"min_size": 1, "max_size": size, "timeout": 10}}
         database["CONN_HEALTH_CHECKS"] = True
     return {"default": database}
 
