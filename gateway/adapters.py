@@ -1,4 +1,4 @@
-"""Healing endpoints: every replica of a student has the adapters that serving needs (architecture §7).
+"""Healing endpoints: every replica of a student has the adapters that serving needs.
 
 An endpoint that restarts forgets the adapters loaded at run time; the next reconciliation loads them again, and until
 then the teacher answers.

@@ -2,7 +2,7 @@
 
 Django's stock handler makes a thread context for every request, runs the request signals' synchronous receivers and
 hops threads to close the response: more than half of a request's CPU. ``/v1`` needs none of it: it has no sessions, no
-CSRF, no messages and no ORM on the event loop (architecture §5).
+CSRF, no messages and no ORM on the event loop.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What an unsettled check keeps of its request's text, encrypted (architecture §6). Pure.
+"""What an unsettled check keeps of its request's text, encrypted. Pure.
 
 The key is derived with HKDF-SHA256 (RFC 5869) from the deployment's data key; Fernet authenticates and encrypts.
 """

@@ -1,4 +1,4 @@
-"""A teacher's answer on its way to becoming an example: judged, redacted, judged again, hashed, split (000 §2)."""
+"""A teacher's answer on its way to becoming an example: judged, redacted, judged again, hashed, split."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -69,7 +69,7 @@ TALLY_SUMS = (
 _AUDIT_VERDICTS = ("agree", "disagree")
 _WOULD_SERVE = ("agree", "disagree", "unarbitrated")
 _SHADOW_VERDICTS = (*_WOULD_SERVE, "escalate")
-# A request the live student never answered says nothing about its coverage (000 §5, ticks, step 3).
+# A request the live student never answered says nothing about its coverage.
 _LIVE_DID_NOT_ANSWER = ("student_error", "student_breaker")
 # Confident but short of n agreeing samples: the live student was confident, so it counts as served (FR-1.14).
 _LIVE_SERVED_ROUTES = ("student", "n_choices")

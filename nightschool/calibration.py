@@ -1,4 +1,4 @@
-"""Thresholds from golden rows: calibrated on one half, measured on the other (000 §6; INV-6). Pure."""
+"""Thresholds from golden rows: calibrated on one half, measured on the other (INV-6). Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

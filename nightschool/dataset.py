@@ -110,7 +110,7 @@ def n_new_examples(student: Student, n_train: int, settings: GatewaySettings) ->
     """Return how many training rows no earlier version had.
 
     A version's training rows that were purged since it was made no longer count as had, so that a deletion neither
-    stops training nor starts it (000 §2, Night School after deletions).
+    stops training nor starts it.
     """
     purged = list(
         examples_of(student, settings)

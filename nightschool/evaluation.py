@@ -1,4 +1,4 @@
-"""Scoring a version on golden rows, sampled exactly as production samples it (000 §6; INV-4, INV-6)."""
+"""Scoring a version on golden rows, sampled exactly as production samples it (INV-4, INV-6)."""
 
 from collections import Counter
 from collections.abc import Sequence

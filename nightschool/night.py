@@ -1,4 +1,4 @@
-"""The night: a persisted state machine that any worker can take up where another left it (architecture §8).
+"""The night: a persisted state machine that any worker can take up where another left it.
 
 ``building → training → loading → evaluating → admitting → done``, or ``skipped``, or ``failed`` with its reason. The
 database allows one running night per student and one scheduled night per student and date.

@@ -1,4 +1,4 @@
-"""Which stored rows train and which are held out (000 §3, Datasets; INV-2, INV-3, INV-10). Pure.
+"""Which stored rows train and which are held out (INV-2, INV-3, INV-10). Pure.
 
 A prompt is held out or not as a whole, with every variant of it, because the trainer sees only the messages.
 """

@@ -1,4 +1,4 @@
-"""The numbers that a night runs by (000 §3 and §6). Pure."""
+"""The numbers that a night runs by. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

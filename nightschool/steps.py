@@ -1,4 +1,4 @@
-"""The steps of a night (000 §3). Each ends in one transaction that also enters the next step.
+"""The steps of a night. Each ends in one transaction that also enters the next step.
 
 Killed before that transaction, a step is simply run again; nothing it did before counts, or is done twice. What the
 night trains and is measured on is fixed when its version is made: the version's committed rows are the selection, kept

@@ -1,4 +1,4 @@
-"""Identifiers in text become ``[LABEL]`` placeholders before anything is stored (000, PII redaction). Pure.
+"""Identifiers in text become ``[LABEL]`` placeholders before anything is stored. Pure.
 
 To add a redactor: one entry in ``REDACTORS``. Order matters: precise formats come before the broad phone patterns.
 Every pattern is bounded and tried only where its ``starts`` match, so the time is linear in the text. Names and street

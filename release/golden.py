@@ -1,4 +1,4 @@
-"""The golden gate's checks, on whole evaluations and per task (000 §5, steps 1, 2, 4 and 5), and disabled tasks. Pure.
+"""The golden gate's checks, on whole evaluations and per task, and disabled tasks. Pure.
 
 An evaluation holds ``precision``, ``coverage``, ``threshold``, ``test_n`` and, per task, ``tasks`` records of the same
 numbers with the ``spec_hash`` they were measured under. Precision is that of the held-out answers it would serve.

@@ -1,4 +1,4 @@
-"""The one function that moves a version (architecture §8; INV-5, INV-29)."""
+"""The one function that moves a version (INV-5, INV-29)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

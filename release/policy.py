@@ -1,4 +1,4 @@
-"""The numbers that a release is held to (000 §5). Pure."""
+"""The numbers that a release is held to. Pure."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The release rules: what the evidence about a version decides (000 §5, default rules). Pure.
+"""The release rules: what the evidence about a version decides. Pure.
 
 Each rule takes counts and numbers and returns a ``Decision``; ``release.gate`` carries it out. A new rule goes here.
 """
@@ -115,7 +115,7 @@ def shadow_rule(evidence: ShadowEvidence, policy: ReleasePolicy) -> Decision:
 
 
 def canary_rule(evidence: AuditEvidence, policy: ReleasePolicy, traffic_pct: int) -> Decision:
-    """Decide on a canary from the audits of its stage (000 §6: Wilson, one look, no e-process).
+    """Decide on a canary from the audits of its stage (Wilson, one look, no e-process).
 
     Rolls back only on strong evidence, the upper bound under the floor; a point estimate under the floor only holds.
     """

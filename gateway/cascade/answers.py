@@ -1,4 +1,4 @@
-"""A teacher's answer and whether it may become a label (000 §2, Storage rules; INV-2, INV-15, INV-16)."""
+"""A teacher's answer and whether it may become a label (INV-2, INV-15, INV-16)."""
 
 from dataclasses import dataclass
 

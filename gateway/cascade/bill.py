@@ -1,4 +1,4 @@
-"""What a request's calls cost, in nano-USD, and what the teacher alone would have cost (000 §7)."""
+"""What a request's calls cost, in nano-USD, and what the teacher alone would have cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Settling what was drawn on a served request: the audit first, then the shadow (000 §2 and §5, Shadow reference).
+"""Settling what was drawn on a served request: the audit first, then the shadow.
 
 The same generator runs inline (the simulator) and off the path (Celery), so both leave identical rows.
 """

@@ -1,4 +1,4 @@
-"""Confidence from several samples of one answer (000 §6, Score)."""
+"""Confidence from several samples of one answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which of the client's generation parameters each model gets (000 §2, Generation parameters)."""
+"""Which of the client's generation parameters each model gets."""
 
 from collections.abc import Mapping
 from typing import Any

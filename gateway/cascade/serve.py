@@ -1,4 +1,4 @@
-"""Serving one request: pinned, cold start, or student first with escalation (000 §2, Request path).
+"""Serving one request: pinned, cold start, or student first with escalation.
 
 ``serve`` yields the calls it needs, in order, and returns what was served together with the check that was drawn on
 it. Random draws come from ``draws`` in a fixed order, exactly two a request: the canary pick, then the audit draw.

@@ -1,6 +1,6 @@
 """Circuit breakers: an endpoint that keeps failing is left alone for a while, then tried with one call at a time.
 
-Pure state on an injected monotonic clock, safe under threads; a closed breaker costs no lock (000 §2).
+Pure state on an injected monotonic clock, safe under threads; a closed breaker costs no lock.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""OpenAI's error envelope and the refusals of this gateway in it (000 §2, Failure handling). Pure."""
+"""OpenAI's error envelope and the refusals of this gateway in it. Pure."""
 
 from collections.abc import Mapping
 from math import ceil

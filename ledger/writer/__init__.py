@@ -1,1 +1,1 @@
-"""The ledger writer: what one request leaves behind, committed in groups (architecture §5)."""
+"""The ledger writer: what one request leaves behind, committed in groups."""

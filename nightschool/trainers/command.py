@@ -130,7 +130,7 @@ def write_training_file(path: Path, rows: Sequence[Row]) -> None:
 
 
 def training_record(row: Row) -> dict[str, Any]:
-    """Return one row in the training format of ``nightschool/train.py`` (000 §3)."""
+    """Return one row as TRL reads conversational prompt-completion data."""
     return {
         "prompt": list(row.messages),
         "completion": [{"role": "assistant", "content": row.completion}],
