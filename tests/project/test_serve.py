@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
@@ -139,7 +140,10 @@ def test_serve_refuses_an_open_address_without_a_key(capsys, settings):
     settings.RATCHET_GATEWAY = READY
     with pytest.raises(CommandError, match="not started"):
         call_command("serve", host="0.0.0.0", port=free_port())
-    assert "error  access: HOST=0.0.0.0 would be open to others" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "error  access: HOST=0.0.0.0 would be open to others" in printed
+    assert "password" not in printed
+    assert not get_user_model().objects.exists()
 
 
 def test_serve_starts_web_workers_nights_and_beat():

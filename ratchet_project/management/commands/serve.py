@@ -32,8 +32,9 @@ class Command(BaseCommand):
         self._report(preflight.inspect(settings.RATCHET_GATEWAY, settings.ENV, settings.CELERY_BROKER_URL))
         taken = preflight.port_finding(host, port)
         self._report([taken] if taken else [])
-        call_command("setup", stdout=self.stdout)
+        call_command("migrate", interactive=False, verbosity=0)
         self._report([preflight.access(settings.RATCHET_GATEWAY, host)])
+        call_command("setup", stdout=self.stdout)
         self.stdout.write(f"http://{host}:{port}/v1 (OpenAI API) and http://{host}:{port}/admin/")
         supervisor = Supervisor(
             process_specs(settings.BASE_DIR, host, port, options["gateways"], options["workers"]), self._write

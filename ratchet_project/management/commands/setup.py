@@ -39,7 +39,7 @@ class Command(BaseCommand):
             self.stdout.write(f"schedule: created {', '.join(created)}")
         password = ensure_superuser()
         if password is None:
-            self.stdout.write("admin: there is a superuser already")
+            self.stdout.write("admin: there is a superuser already (manage.py changepassword sets a new password)")
         elif os.environ.get("DJANGO_SUPERUSER_PASSWORD"):
             self.stdout.write(f"admin: created user {ADMIN_NAME} with DJANGO_SUPERUSER_PASSWORD")
         else:
