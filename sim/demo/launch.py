@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -16,7 +17,6 @@ from sim.demo.system import free_port
 
 MARKER = ".ratchet-demo"
 TEACHER_PORT = "RATCHET_DEMO_TEACHER_PORT"
-QUEUE_KEYS = ("checks", "gate", "nights", "maintenance", "unacked", "unacked_index")
 
 
 class LaunchFailed(Exception):
@@ -32,10 +32,17 @@ def fresh_folder(folder: Path) -> None:
     (folder / MARKER).touch()
 
 
-def fresh_services(database_url: str, redis_url: str) -> Services:
-    """Make an empty database called ``ratchet_demo`` beside the one named, and drop the queues' old messages.
+def require_free_port(port: int) -> None:
+    """Raise ``LaunchFailed`` when somebody listens on ``port``: perhaps a demo that must not lose its folder."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise LaunchFailed(f"port {port} is taken, by another demo perhaps: stop it, or choose one with PORT=")
 
-    Raises ``LaunchFailed`` when a service is missing.
+
+def fresh_services(database_url: str, redis_url: str) -> Services:
+    """Make an empty database called ``ratchet_demo`` beside the one named, and empty the demo's own Redis database.
+
+    Raises ``LaunchFailed`` when a service is missing, or when the Redis database holds something else.
     """
     if not database_url or not redis_url:
         raise LaunchFailed("--services needs DATABASE_URL and REDIS_URL (`make demo-services` starts both if needed)")
@@ -49,10 +56,19 @@ def fresh_services(database_url: str, redis_url: str) -> Services:
         raise LaunchFailed(f"cannot make the database {DATABASE_NAME} (DATABASE_URL): {error}") from error
     try:
         with redis.Redis.from_url(redis_url, socket_connect_timeout=5) as server:
-            server.delete(*QUEUE_KEYS)
+            _empty_redis(server)
     except redis.RedisError as error:
         raise LaunchFailed(f"cannot use Redis (REDIS_URL): {error}") from error
     return Services(urlunsplit(parts._replace(path=f"/{DATABASE_NAME}")), redis_url)
+
+
+def _empty_redis(server: redis.Redis) -> None:
+    if server.dbsize() and not server.exists(MARKER):
+        raise LaunchFailed(
+            "REDIS_URL: that Redis database holds other keys; name an empty one, e.g. with /9 at its end"
+        )
+    server.flushdb()
+    server.set(MARKER, "1")
 
 
 def start_again(folder: Path, services: Services) -> NoReturn:

@@ -1,6 +1,7 @@
 """The demo runs in an environment of its own and takes over nothing but a configured teacher."""
 
 import os
+import socket
 
 import pytest
 
@@ -66,6 +67,83 @@ def test_a_folder_is_emptied_only_when_it_is_a_demos(tmp_path):
     with pytest.raises(LaunchFailed, match="not a demo's"):
         fresh_folder(foreign)
     assert (foreign / "thesis").exists()
+
+
+class FakeRedis:
+    """The few commands that the demo gives to Redis."""
+
+    def __init__(self, keys):
+        self.keys = set(keys)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def dbsize(self):
+        return len(self.keys)
+
+    def exists(self, key):
+        return key in self.keys
+
+    def flushdb(self):
+        self.keys.clear()
+
+    def set(self, key, _value):
+        self.keys.add(key)
+
+
+class FakePostgres:
+    """Takes every statement."""
+
+    def __init__(self):
+        self.statements = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def execute(self, statement):
+        self.statements.append(statement.as_string())
+
+
+@pytest.fixture
+def postgres(monkeypatch):
+    server = FakePostgres()
+    monkeypatch.setattr(launch.psycopg, "connect", lambda *_, **__: server)
+    return server
+
+
+@pytest.mark.parametrize("keys", [[], [MARKER, "checks"]])
+def test_services_get_an_empty_database_and_an_empty_redis_database_of_their_own(monkeypatch, postgres, keys):
+    server = FakeRedis(keys)
+    monkeypatch.setattr(launch.redis.Redis, "from_url", lambda *_, **__: server)
+    services = launch.fresh_services("postgres://u:p@h:5432/prod", "redis://h/9")
+    assert services == Services("postgres://u:p@h:5432/ratchet_demo", "redis://h/9")
+    assert server.keys == {MARKER}
+    assert postgres.statements == [
+        'DROP DATABASE IF EXISTS "ratchet_demo" WITH (FORCE)',
+        'CREATE DATABASE "ratchet_demo"',
+    ]
+
+
+def test_a_redis_database_with_other_keys_is_left_alone(monkeypatch, postgres):
+    server = FakeRedis(["checks"])
+    monkeypatch.setattr(launch.redis.Redis, "from_url", lambda *_, **__: server)
+    with pytest.raises(LaunchFailed, match="holds other keys"):
+        launch.fresh_services("postgres://h/prod", "redis://h/0")
+    assert server.keys == {"checks"}
+
+
+def test_a_port_that_is_taken_stops_the_demo_before_it_empties_anything():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(LaunchFailed, match="PORT="):
+            launch.require_free_port(taken.getsockname()[1])
 
 
 @pytest.mark.parametrize(("database", "broker"), [("", "redis://h/0"), ("postgres://h/x", ""), ("", "")])

@@ -67,6 +67,7 @@ class Command(BaseCommand):
 
     def _launch(self, options: dict[str, Any]) -> None:
         dataset.load()
+        launch.require_free_port(options["port"])
         services = Services()
         if options["services"]:
             services = launch.fresh_services(os.environ.get("DATABASE_URL", ""), os.environ.get("REDIS_URL", ""))
