@@ -1,6 +1,7 @@
 """What the operators' commands share: their arguments, who runs them, and how a refusal is shown."""
 
 import getpass
+from abc import ABC, abstractmethod
 from argparse import ArgumentTypeError
 from typing import Any
 
@@ -22,7 +23,7 @@ def intent(reason: str) -> Intent:
         raise ArgumentTypeError(str(error)) from error
 
 
-class OperatorCommand(BaseCommand):
+class OperatorCommand(BaseCommand, ABC):
     """Runs one operator service and prints what it did; a refusal ends with exit code 1, a bad argument with 2."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -37,9 +38,9 @@ class OperatorCommand(BaseCommand):
             raise CommandError(str(error)) from error
         self.stdout.write(change.text if change.is_change else f"nothing changed: {change.text}")
 
+    @abstractmethod
     def change(self, intent: Intent, clock: Clock, options: dict[str, Any]) -> Change:
         """Call the service."""
-        raise NotImplementedError
 
 
 class VersionCommand(OperatorCommand):
