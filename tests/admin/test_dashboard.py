@@ -77,6 +77,7 @@ def test_the_notice_is_on_every_page(admin: Client, world: SimpleNamespace, sett
     assert all("r-notice" not in admin.get(url).content.decode() for url in urls)
     settings.RATCHET_NOTICE = "Simulation: no real customers."
     assert all("Simulation: no real customers." in admin.get(url).content.decode() for url in urls)
+    assert "Simulation: no real customers." in Client().get(reverse("admin:login")).content.decode()
 
 
 def test_it_shows_only_what_the_user_may_see(staff: Callable[..., Client], world: SimpleNamespace) -> None:
