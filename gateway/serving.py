@@ -57,7 +57,12 @@ class Gateway:
         self._cipher = fernet(settings.data_key)
         self.models = Models(settings, random.Random(draws.getrandbits(64)), report=self._circuit)
         self.snapshots = SnapshotWatcher(lambda: build_snapshot(settings), read_epoch, settings.snapshot_poll_s)
-        self.writer = LedgerWriter(Spool(Path(settings.spool_dir), self._cipher), settings.max_queue, self._committed)
+        self.writer = LedgerWriter(
+            Spool(Path(settings.spool_dir), self._cipher),
+            settings.max_queue,
+            self._committed,
+            on_recovery=self._recovered,
+        )
         self._held: dict[str, CheckPayload] = {}
         self._settlers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="held-checks")
         self.n_inflight = 0
@@ -130,6 +135,10 @@ class Gateway:
             log.error("check of an opted-out request could not be settled: %s", type(error).__name__)
         finally:
             connections.close_all()
+
+    def _recovered(self, n_rows: int) -> None:
+        detail = f"the ledger could not be written for a while; {n_rows} rows were kept on disk and are written now"
+        self.failures.event("spool", detail, at=self.clock.now())
 
     def _circuit(self, transition: Transition) -> None:
         self.failures.event("circuit", str(transition), at=self.clock.now())

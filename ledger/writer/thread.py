@@ -32,11 +32,22 @@ class QueueFull(Exception):
 
 
 class LedgerWriter:
-    """Commits ledger entries in groups. ``on_commit`` is told of every committed entry, on the writer's thread."""
+    """Commits ledger entries in groups.
+
+    ``on_commit`` is told of every committed entry and ``on_recovery`` how many rows came back from the spool, both on
+    the writer's thread.
+    """
 
     def __init__(
-        self, spool: Spool, max_queue: int, on_commit: Callable[[Sequence[LedgerEntry]], None], using: str = "default"
+        self,
+        spool: Spool,
+        max_queue: int,
+        on_commit: Callable[[Sequence[LedgerEntry]], None],
+        *,
+        on_recovery: Callable[[int], None] = lambda _: None,
+        using: str = "default",
     ) -> None:
+        self._on_recovery = on_recovery
         self._spool = spool
         self._max_queue = max_queue
         self._on_commit = on_commit
@@ -128,8 +139,11 @@ class LedgerWriter:
             return
         try:
             close_old_connections()
-            self._spool.drain(lambda entry: write_once(entry, self._using, self._on_commit))
+            n_written = self._spool.drain(lambda entry: write_once(entry, self._using, self._on_commit))
             self._is_down = False
+            if n_written:
+                log.warning("%d spooled rows were written", n_written)
+                self._on_recovery(n_written)
         except Exception as error:  # noqa: BLE001 - tried again in a second
             connections[self._using].close()
             log.warning("spooled rows still cannot be written: %s", type(error).__name__)

@@ -137,7 +137,10 @@ def test_while_the_database_is_away_answers_go_out_and_rows_come_back_from_the_s
     assert (Request.objects.count(), spool.count(), writer.n_spooled) == (0, 2, 2)
     assert all(b"cold_start" not in path.read_bytes() for path in tmp_path.iterdir())
     away.clear()
-    write(LedgerWriter(spool, 100, lambda entries: None), [LedgerEntry(make_row(3), [])])
+    recovered: list[int] = []
+    again = LedgerWriter(spool, 100, lambda entries: None, on_recovery=recovered.append)
+    write(again, [LedgerEntry(make_row(3), [])])
+    assert recovered == [2]
     assert (Request.objects.count(), Example.objects.count(), spool.count()) == (3, 2, 0)
 
 
