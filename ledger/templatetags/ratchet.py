@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django import template
+from django.template import Library
 
 from common.money import format_usd
 from ledger.charts import percent as format_percent
 
-register = template.Library()
+register = Library()
 
 STATE_TONES = {
     "live": "success", "canary": "warning", "shadow": "info", "candidate": "info", "rejected": "danger",
