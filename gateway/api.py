@@ -1,6 +1,8 @@
 """The OpenAI endpoints: parse, authorise, call ``Gateway.answer``, present."""
 
+import logging
 import re
+import traceback
 from collections.abc import AsyncIterator, Iterator
 from functools import cached_property
 from typing import Any
@@ -46,6 +48,8 @@ api = SlimAPI(
     docs_url=None,
 )
 
+log = logging.getLogger("ratchet.http")
+
 _CLIENT_REQUEST_ID = re.compile(r"\A[\x21-\x7e]{1,64}\Z")
 
 
@@ -63,8 +67,13 @@ def _refuse(request: HttpRequest, error: APIError) -> HttpResponse:
 
 @api.exception_handler(Exception)
 def _crash(request: HttpRequest, error: Exception) -> HttpResponse:
-    """A fault of ours: the client gets OpenAI's envelope, the class name is kept, the message is not (INV-12)."""
+    """Answer a fault of ours with OpenAI's envelope.
+
+    Its class and place are logged, never its message, which may hold what the client wrote (INV-12).
+    """
     arrival = _arrival(request)
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s failed: %s\n%s", request_label(arrival.id), type(error).__name__, frames)
     gateway().failures.optional("gateway_error", type(error).__name__, at=arrival.at, request_id=arrival.id)
     fault = internal_error()
     return _json(fault.body, fault.status, fault.headers)

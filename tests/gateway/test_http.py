@@ -218,7 +218,7 @@ def test_models_lists_the_teacher_and_the_serving_versions(serve, triage, clock)
 
 
 @pytest.mark.req("INV-12")
-def test_a_crash_is_an_envelope_without_its_message_and_an_event(serve, monkeypatch):
+def test_a_crash_is_an_envelope_without_its_message_an_event_and_a_log_line_with_its_place(serve, monkeypatch, caplog):
     def crash(*args: Any) -> None:
         raise RuntimeError("secret text of a user")
 
@@ -226,6 +226,8 @@ def test_a_crash_is_an_envelope_without_its_message_and_an_event(serve, monkeypa
     response = httpx.post(f"{serve()}/v1/chat/completions", json=ASK)
     assert (response.status_code, response.json()["error"]["type"]) == (500, "api_error")
     assert "secret" not in response.text
+    assert "secret text" not in caplog.text.replace('raise RuntimeError("secret text of a user")', "")
+    assert "failed: RuntimeError" in caplog.text
     assert not Failure.objects.filter(error__contains="secret").exists()
 
 
