@@ -11,7 +11,7 @@ from gateway.settings import GatewaySettings
 from gateway.snapshot import Snapshot
 from ledger.taskspec import TaskSpec
 from ledger.vocabulary import DEFAULT_TASK
-from privacy.end_users import end_user_hash
+from privacy.end_users import EVERY_CLIENT, end_user_hash
 from privacy.opt_out import store_opt_out
 
 
@@ -63,15 +63,18 @@ def admit(incoming: Incoming, snapshot: Snapshot, settings: GatewaySettings) -> 
         teacher_only = Route.TOOLS
     elif incoming.is_multimodal:
         teacher_only = Route.MULTIMODAL
-    hashes = tuple(end_user_hash(settings.data_key, incoming.client, value) for value in incoming.end_users)
+    end_users = [
+        (scope, end_user_hash(settings.data_key, scope, value))
+        for value in incoming.end_users
+        for scope in (incoming.client, EVERY_CLIENT)
+    ]
     opt_out = store_opt_out(
         stores_examples=settings.stores_examples,
         task_may_store=task.may_store,
         key_may_store=incoming.key_may_store,
         request_store=incoming.store,
-        client=incoming.client,
-        end_users=hashes,
+        end_users=end_users,
         no_train=snapshot.no_train,
     )
     request = CascadeRequest(task, snapshot.students[student_id], incoming.messages, incoming.params, teacher_only)
-    return Admitted(request, opt_out, hashes[0] if hashes else "")
+    return Admitted(request, opt_out, end_users[0][1] if end_users else "")

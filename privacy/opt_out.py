@@ -1,8 +1,6 @@
 """Why a request's teacher answers may not be stored, broadest reason first (FR-13.1, INV-22). Pure."""
 
-from collections.abc import Container
-
-from privacy.end_users import EVERY_CLIENT
+from collections.abc import Container, Iterable
 
 
 def store_opt_out(
@@ -11,13 +9,12 @@ def store_opt_out(
     task_may_store: bool,
     key_may_store: bool,
     request_store: bool | None,
-    client: str,
-    end_users: tuple[str, ...] = (),
+    end_users: Iterable[tuple[str, str]] = (),
     no_train: Container[tuple[str, str]] = (),
 ) -> str:
     """Return ``global``, ``task``, ``key``, ``request``, ``end_user``, or an empty string when storing is allowed.
 
-    ``end_users`` are (hash in the client's scope, hash in every client's scope) of each identifier the request named.
+    ``end_users`` are (scope, hash in that scope) of each identifier the request named, ``no_train`` what is registered.
     Nothing in a request turns an opt-out back: ``request_store=True`` is the default spelled out.
     """
     if not stores_examples:
@@ -28,6 +25,6 @@ def store_opt_out(
         return "key"
     if request_store is False:
         return "request"
-    if any((scope, end_user) in no_train for end_user in end_users for scope in (client, EVERY_CLIENT)):
+    if any(end_user in no_train for end_user in end_users):
         return "end_user"
     return ""

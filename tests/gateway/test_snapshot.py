@@ -14,7 +14,7 @@ from gateway.keys import create_key, identify, revoke_key
 from gateway.snapshot import build_snapshot, read_epoch, version_route
 from gateway.watcher import FRESH_S, SnapshotWatcher
 from ledger.models import ApiKey, NoTrain, RuntimeFlag, Student, Task, Version
-from privacy.end_users import end_user_hash
+from privacy.end_users import EVERY_CLIENT, end_user_hash
 from tests.conftest import scripted_settings
 from tests.gateway.world import MESSAGES, make_task, make_version
 
@@ -103,6 +103,11 @@ def test_opt_outs_are_reported_broadest_first_and_end_users_are_scoped_hashes(cl
     assert opt_out(store=True, key_may_store=False) == "key"
     other = admit(incoming(clock, client="other", end_users=("ann@example.com",)), snapshot, settings)
     assert (other.opt_out, other.end_user == hashed, len(other.end_user)) == ("", False, 16)
+    everywhere = end_user_hash(settings.data_key, EVERY_CLIENT, "bob")
+    NoTrain.objects.create(client=EVERY_CLIENT, end_user=everywhere, created_at=clock.now())
+    snapshot = build_snapshot(settings)
+    for client in ("shop", "other", ""):
+        assert admit(incoming(clock, client=client, end_users=("bob",)), snapshot, settings).opt_out == "end_user"
 
 
 @pytest.mark.usefixtures("student")
