@@ -52,6 +52,7 @@ def run_command(
     finally:
         if process.poll() is None:
             _kill(process)
+        _kill_what_is_left(process)
         output.write_to(log)
     if process.returncode != 0:
         raise TrainingFailed(f"{name} failed with exit code {process.returncode}; its output is in {log.name}")
@@ -78,9 +79,18 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(GRACE_S)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        return
+    os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _kill_what_is_left(process: "subprocess.Popen[bytes]") -> None:
+    """End what the command started and did not wait for.
+
+    The next training would share the data folder with it, and perhaps find the GPU taken.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 class _Tail:

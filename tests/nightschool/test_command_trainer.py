@@ -227,6 +227,26 @@ def test_a_night_that_was_taken_over_kills_the_command_and_its_children(bench: B
     assert bench.train().adapter == "default-v1"
 
 
+LEAVER = (
+    "import subprocess, sys, pathlib; "
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+    "pathlib.Path(sys.argv[1]).with_name('child').write_text(str(child.pid)); sys.exit(int(sys.argv[2]))"
+)
+"""A command that ends at once, with an exit code, and leaves a child behind."""
+
+
+@pytest.mark.req("FR-4.6", "INV-29")
+@pytest.mark.parametrize("exit_code", [0, 3])
+def test_a_command_that_ends_leaves_no_children_behind(bench: Bench, vllm: Upstream, exit_code: int) -> None:
+    command = python(LEAVER, "{data}", str(exit_code))
+    if exit_code:
+        with pytest.raises(TrainingFailed, match="failed with exit code 3"):
+            bench.train(train_cmd=command)
+    else:
+        bench.train(train_cmd=command)
+    assert ends(int(started_child(bench).read_text()))
+
+
 @pytest.mark.req("FR-4.6")
 def test_a_command_is_killed_at_its_time_limit(bench: Bench, vllm: Upstream) -> None:
     with pytest.raises(TrainingFailed, match=r"RATCHET_TRAIN_CMD did not finish within 1 s"):
