@@ -17,6 +17,7 @@ from gateway.students.linear.model import TaskModel
 from ledger.compare.comparators import Label
 from ledger.taskspec import AnswerKey, TaskSpec
 from nightschool.settings import NightSettings
+from nightschool.trainers.alive import Step, run_alive
 from nightschool.trainers.base import Progress, Row, Trained, TrainingFailed
 from nightschool.trainers.linear_fit import REGULARISATION, TrainingTexts, fit_field
 
@@ -28,8 +29,9 @@ MAX_WEIGHT = 3
 class ClassifierTrainer:
     """Trains on one core, in seconds, from nothing but the rows; the same rows give the same artefact."""
 
-    def __init__(self, night: NightSettings, gateway: GatewaySettings) -> None:  # noqa: ARG002 - the trainers' interface
+    def __init__(self, night: NightSettings, gateway: GatewaySettings) -> None:
         self._root = Path(gateway.artefact_dir)
+        self._beat_s = night.hold_s / 4
 
     def train(
         self,
@@ -44,9 +46,8 @@ class ClassifierTrainer:
         usable = [task for task in read if task.keys]
         if not usable:
             raise TrainingFailed("no task whose every field is a label has a valid training row")
-        steps = _Steps(progress, sum(task.n_steps for task in usable))
-        with threadpool_limits(1):
-            models = [task.train(steps) for task in usable]
+        n_steps = sum(task.n_steps for task in usable)
+        models = run_alive(lambda step: _fit_all(usable, step), n_steps, progress, beat_s=self._beat_s)
         settings = {"max_weight": MAX_WEIGHT, "n_folds": N_FOLDS, "regularisation": REGULARISATION}
         training = {"settings": settings, "rows": {task.spec.name: len(task.keys) for task in usable}}
         return Trained(
@@ -56,17 +57,9 @@ class ClassifierTrainer:
         )
 
 
-@dataclass(slots=True)
-class _Steps:
-    """Counts model fits for the progress callback."""
-
-    progress: Progress
-    total: int
-    done: int = 0
-
-    def step(self, detail: str) -> None:
-        self.done += 1
-        self.progress(self.done, self.total, detail)
+def _fit_all(tasks: "Sequence[_TaskRows]", step: Step) -> list[TaskModel]:
+    with threadpool_limits(1):
+        return [task.train(step) for task in tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +99,15 @@ class _TaskRows:
         invalid = f" ({self.n_invalid} invalid left out)" if self.n_invalid else ""
         return f"{self.spec.name}: {len(self.keys)} rows{invalid}"
 
-    def train(self, steps: _Steps) -> TaskModel:
+    def train(self, step: Step) -> TaskModel:
         """Fit every field on the same vectors."""
         texts = TrainingTexts(self.texts, self.weights, self.folds)
         fitted = []
         for number, (name, comparator) in enumerate(self.spec.fields):
             assert isinstance(comparator, Label)  # noqa: S101 - is_label_task
             labels = np.array([key[number] for key in self.keys])
-            step = partial(steps.step, f"{self.spec.name}.{name}")
-            fitted.append(fit_field(name, comparator.values, labels, texts, step))
+            fit_done = partial(step, f"{self.spec.name}.{name}")
+            fitted.append(fit_field(name, comparator.values, labels, texts, fit_done))
         return TaskModel(
             task=self.spec.name,
             spec_hash=self.spec.spec_hash,
