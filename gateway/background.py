@@ -1,13 +1,16 @@
 """The gateway's work in Celery workers: one settling context per process, built on first use."""
 
+import logging
 import random
 import secrets
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from uuid import UUID
 
 from django.conf import settings as django_settings
+from django.db.utils import InterfaceError, OperationalError
 
 from common.clock import Clock, clock_from_path
 from gateway.adapters import reconcile_adapters
@@ -17,6 +20,11 @@ from gateway.settings import GatewaySettings
 from gateway.settling import SettlingContext, settle_check, sweep_checks
 from ledger.writer.spool import Spool
 from ledger.writer.thread import write_once
+
+log = logging.getLogger("ratchet.checks")
+
+SETTLE_LIMIT_S = 600.0
+"""How long one task may settle checks; the soft time limit of ``gateway.settle_checks``."""
 
 
 @cache
@@ -33,9 +41,29 @@ def process_context() -> SettlingContext:
     return SettlingContext(settings, models, process_clock(), fernet(settings.data_key))
 
 
-def settle(request_ids: Sequence[UUID]) -> int:
-    """Settle checks one by one; return how many this process settled."""
-    return sum(settle_check(request_id, process_context()) for request_id in request_ids)
+def settle(request_ids: Sequence[UUID], time_limit_s: float = SETTLE_LIMIT_S) -> int:
+    """Settle checks one by one; return how many this process settled.
+
+    None is started that might not end within the limit; those and the crashed ones are left to the sweep.
+    """
+    context = process_context()
+    last_start = monotonic() + time_limit_s - context.longest_check_s
+    n_settled = 0
+    for position, request_id in enumerate(request_ids):
+        if position and monotonic() > last_start:
+            break
+        n_settled += _settle_one(request_id, context)
+    return n_settled
+
+
+def _settle_one(request_id: UUID, context: SettlingContext) -> bool:
+    try:
+        return settle_check(request_id, context)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:  # noqa: BLE001 - one check that cannot be settled holds up no other
+        log.error("check of %s could not be settled: %s", request_id, type(error).__name__)
+        return False
 
 
 def unsettled() -> list[UUID]:

@@ -44,7 +44,13 @@ class Admitted:
 
     request: CascadeRequest
     opt_out: str
-    end_user: str
+    end_users: tuple[tuple[str, str], ...] = ()
+    """(scope, hash in that scope) of every identifier the request named, under which it may be opted out."""
+
+    @property
+    def end_user(self) -> str:
+        """The hash that the request is attributed to, or an empty string."""
+        return self.end_users[0][1] if self.end_users else ""
 
 
 def admit(incoming: Incoming, snapshot: Snapshot, settings: GatewaySettings) -> Admitted:
@@ -63,11 +69,11 @@ def admit(incoming: Incoming, snapshot: Snapshot, settings: GatewaySettings) -> 
         teacher_only = Route.TOOLS
     elif incoming.is_multimodal:
         teacher_only = Route.MULTIMODAL
-    end_users = [
+    end_users = tuple(
         (scope, end_user_hash(settings.data_key, scope, value))
         for value in incoming.end_users
         for scope in (incoming.client, EVERY_CLIENT)
-    ]
+    )
     opt_out = store_opt_out(
         stores_examples=settings.stores_examples,
         task_may_store=task.may_store,
@@ -77,4 +83,4 @@ def admit(incoming: Incoming, snapshot: Snapshot, settings: GatewaySettings) -> 
         no_train=snapshot.no_train,
     )
     request = CascadeRequest(task, snapshot.students[student_id], incoming.messages, incoming.params, teacher_only)
-    return Admitted(request, opt_out, end_users[0][1] if end_users else "")
+    return Admitted(request, opt_out, end_users)

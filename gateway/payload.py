@@ -4,7 +4,7 @@ The key is derived with HKDF-SHA256 (RFC 5869) from the deployment's data key; F
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +36,11 @@ class CheckPayload:
     served_text: str
     served_by: str
     reference: str | None
+    end_users: Sequence[tuple[str, str]] = ()
+    """(scope, keyed hash) of each end user named: what an opt-out registered before settling is looked up by."""
 
     @classmethod
-    def of(cls, owed: CheckInput) -> "CheckPayload":
+    def of(cls, owed: CheckInput, end_users: Sequence[tuple[str, str]] = ()) -> "CheckPayload":
         """Take from a drawn check what settling it needs."""
         request = owed.request
         return cls(
@@ -50,6 +52,7 @@ class CheckPayload:
             served_text=owed.served_text,
             served_by=owed.served_by,
             reference=owed.reference,
+            end_users=end_users,
         )
 
     def seal(self, cipher: Fernet) -> bytes:
@@ -60,7 +63,8 @@ class CheckPayload:
     def open(cls, sealed: bytes, cipher: Fernet) -> "CheckPayload":
         """Decrypt and read; raises ``cryptography.fernet.InvalidToken`` under another key."""
         document: Mapping[str, Any] = orjson.loads(cipher.decrypt(sealed))
-        return cls(**document)
+        end_users = [(scope, hashed) for scope, hashed in document.get("end_users", ())]
+        return cls(**{**document, "end_users": end_users})
 
     def check_input(self, student: StudentRoute, wants_audit: bool, shadow: VersionRoute | None) -> CheckInput:
         """Return the check as the cascade runs it."""

@@ -100,11 +100,11 @@ def apply_verdict(row: RequestRow | Request, verdict: Verdict) -> None:
     row.student_out_tokens += bill.student_out_tokens
     row.teacher_in_tokens += bill.teacher_in_tokens
     row.teacher_out_tokens += bill.teacher_out_tokens
-    if verdict.teacher_cost_nusd is not None:
-        row.baseline_nusd = verdict.teacher_cost_nusd
+    if verdict.baseline_nusd is not None:
+        row.baseline_nusd = verdict.baseline_nusd
 
 
 VERDICT_COLUMNS = [
     "audit", "shadow", "student_agree", "student_cost_nusd", "teacher_cost_nusd", "cost_nusd", "student_in_tokens",
-    "student_out_tokens", "teacher_in_tokens", "teacher_out_tokens", "baseline_nusd", "stored",
+    "student_out_tokens", "teacher_in_tokens", "teacher_out_tokens", "baseline_nusd", "stored", "store_opt_out",
 ]  # fmt: skip

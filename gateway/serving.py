@@ -5,6 +5,7 @@ The walk of a request: ``api.chat_completions`` parses and authorises, ``Gateway
 
 import logging
 import random
+from asyncio import CancelledError
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,15 +14,17 @@ from time import perf_counter
 from django.db import connections
 
 from common.clock import Clock
+from gateway.cascade.bill import Bill
 from gateway.cascade.check import CheckInput
 from gateway.cascade.serve import Served, serve
-from gateway.cascade.types import CallFailed, CascadeRequest
+from gateway.cascade.types import CallFailed, CascadeRequest, RequiredCallFailed
 from gateway.dispatch import CheckDispatcher
 from gateway.drivers import drive
 from gateway.failures import FailureLog
-from gateway.incoming import Incoming, admit
+from gateway.incoming import Admitted, Incoming, admit
 from gateway.models import Models
 from gateway.payload import CheckPayload, fernet
+from gateway.permission import admitted_now
 from gateway.recording import check_input, request_row, served_example
 from gateway.settings import GatewaySettings
 from gateway.settling import SettlingContext, settle_check
@@ -92,19 +95,37 @@ class Gateway:
         self.writer.require_room()
         started = perf_counter()
         admitted = admit(incoming, snapshot, self.settings)
-        served = await drive(serve(admitted.request, snapshot.policy, self._draws), self.models.ask)
-        self._report(admitted.request, served.failures, incoming)
+        served, admitted = await self._serve(incoming, admitted, snapshot)
         row = request_row(incoming, admitted, served, wall_ms=(perf_counter() - started) * 1000)
         examples = served_example(incoming, admitted, served, self.settings)
         row.stored = bool(examples)
         owed = check_input(admitted, served)
-        check = self._check_row(row, owed) if owed is not None else None
+        check = self._check_row(row, owed, admitted) if owed is not None else None
         await self.writer.write(LedgerEntry(row, examples, check))
         return served, row
 
-    def _check_row(self, row: RequestRow, owed: CheckInput) -> CheckRow:
+    async def _serve(self, incoming: Incoming, admitted: Admitted, snapshot: Snapshot) -> tuple[Served, Admitted]:
+        """Run the cascade; return what was served, with what may be stored of it now that the models have answered.
+
+        What a request that is stopped midway had spent is in its failure row.
+        """
+        bill = Bill()
+        try:
+            served = await drive(serve(admitted.request, snapshot.policy, self._draws, bill), self.models.ask)
+            if served.teacher is not None or served.check is not None:
+                admitted = admitted_now(incoming, admitted, await self.snapshots.current(), self.settings)
+        except RequiredCallFailed as error:
+            self._report(admitted.request, error.earlier, incoming)
+            raise
+        except CancelledError:
+            self._cancelled(incoming, bill)
+            raise
+        self._report(admitted.request, served.failures, incoming)
+        return served, admitted
+
+    def _check_row(self, row: RequestRow, owed: CheckInput, admitted: Admitted) -> CheckRow:
         """Return the outbox row; the text of an opted-out request stays in this process's memory."""
-        payload = CheckPayload.of(owed)
+        payload = CheckPayload.of(owed, admitted.end_users)
         is_held = bool(row.store_opt_out)
         if is_held:
             self._held[row.id.hex] = payload
@@ -142,6 +163,17 @@ class Gateway:
 
     def _circuit(self, transition: Transition) -> None:
         self.failures.event("circuit", str(transition), at=self.clock.now())
+
+    def _cancelled(self, incoming: Incoming, bill: Bill) -> None:
+        self.failures.refused(
+            "cancelled",
+            "CancelledError",
+            at=incoming.at,
+            request_id=incoming.id,
+            client=incoming.client,
+            task=incoming.task,
+            cost_nusd=bill.cost_nusd,
+        )
 
     def _report(self, request: CascadeRequest, failed: Sequence[CallFailed], incoming: Incoming) -> None:
         for failure in failed:

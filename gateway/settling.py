@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.db import connections, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from common.clock import Clock
 from gateway.cascade.check import Verdict, check
@@ -19,6 +19,7 @@ from gateway.cascade.types import CascadePolicy
 from gateway.drivers import drive_sync
 from gateway.models import Models
 from gateway.payload import CheckPayload
+from gateway.permission import opt_out_at_settling
 from gateway.recording import VERDICT_COLUMNS, apply_verdict
 from gateway.settings import GatewaySettings
 from gateway.snapshot import cascade_policy, student_route, version_route
@@ -35,6 +36,8 @@ log = logging.getLogger("ratchet.checks")
 
 HELD_TEXT_LOST_AFTER = timedelta(minutes=10)
 BACKOFF_S = 5
+LEASE_MARGIN_S = 15.0
+LOST = Verdict(audit="lost", shadow="lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +50,36 @@ class SettlingContext:
     cipher: Fernet
     using: str = "default"
 
+    @property
+    def longest_check_s(self) -> float:
+        """The seconds that the calls of one check can take: an audit, a shadow's samples, an arbitration."""
+        return 2 * self.settings.teacher.deadline_s + self.settings.student.deadline_s + LEASE_MARGIN_S
+
+    @property
+    def lease(self) -> timedelta:
+        """How long a claim holds: no second worker may pay for calls that the first is still waiting for."""
+        return timedelta(seconds=max(self.settings.check_lease_s, self.longest_check_s))
+
 
 def settle_check(request_id: UUID, context: SettlingContext, held: CheckPayload | None = None) -> bool:
     """Settle one check; return whether this call settled it.
 
     ``held`` is the text of a request whose storage is opted out, which only the serving process has. A check whose
-    teacher call fails is left for a later sweep until ``check_max_attempts``; then a failed audit is no audit.
+    teacher call fails is left for a later sweep until ``check_max_attempts``; then a failed audit is no audit. One
+    whose every attempt crashed or died is settled as lost.
     """
     owed = _claim(request_id, context)
     if owed is None:
         return False
+    if owed.payload is not None and owed.attempts >= context.settings.check_max_attempts:
+        log.error("no attempt to settle the check of %s came to an end; it is settled as lost", owed.pk)
+        return _finish(owed, LOST, None, context)
     payload = held or _opened(owed, context.cipher)
     if payload is None:
-        return _finish(owed, Verdict(audit="lost", shadow="lost"), None, context) if not owed.holder else False
-    verdict = _run(owed, payload, context)
-    is_final = owed.attempts + 1 >= context.settings.check_max_attempts
-    if verdict.audit == "failed" and not is_final and held is None:
+        return _finish(owed, LOST, None, context) if not owed.holder else False
+    may_retry = held is None and owed.attempts + 1 < context.settings.check_max_attempts
+    verdict = _run(owed, payload, context, may_retry)
+    if verdict.audit == "failed" and may_retry:
         _release(owed, context)
         return False
     return _finish(owed, verdict, payload, context)
@@ -73,27 +90,26 @@ def sweep_checks(context: SettlingContext, limit: int = 500) -> list[UUID]:
 
     A check whose text was held by a process that has not settled it within ten minutes is lost with that process.
     """
-    now = context.clock.now()
-    lost = Check.objects.using(context.using).filter(payload=None, created_at__lt=now - HELD_TEXT_LOST_AFTER)
+    free = _free(context)
+    lost = free.filter(payload=None, created_at__lt=context.clock.now() - HELD_TEXT_LOST_AFTER)
     for owed in lost[:limit]:
-        _finish(owed, Verdict(audit="lost", shadow="lost"), None, context)
-    return list(
-        Check.objects.using(context.using)
-        .filter(Q(claimed_until_at=None) | Q(claimed_until_at__lt=now), payload__isnull=False)
-        .order_by("created_at")
-        .values_list("pk", flat=True)[:limit]
-    )
+        _finish(owed, LOST, None, context)
+    return list(free.filter(payload__isnull=False).order_by("created_at").values_list("pk", flat=True)[:limit])
+
+
+def _free(context: SettlingContext) -> QuerySet[Check]:
+    """Return the checks that nobody works on."""
+    is_free = Q(claimed_until_at=None) | Q(claimed_until_at__lt=context.clock.now())
+    return Check.objects.using(context.using).filter(is_free)
 
 
 def _claim(request_id: UUID, context: SettlingContext) -> Check | None:
-    now = context.clock.now()
-    is_free = Q(claimed_until_at=None) | Q(claimed_until_at__lt=now)
-    free = Check.objects.using(context.using).filter(is_free, pk=request_id)
+    free = _free(context).filter(pk=request_id)
     owed = free.select_related("request__student", "shadow_version").first()
     if owed is None:
         return None
-    lease = now + timedelta(seconds=context.settings.check_lease_s)
-    won = free.filter(attempts=owed.attempts).update(attempts=F("attempts") + 1, claimed_until_at=lease)
+    until = context.clock.now() + context.lease
+    won = free.filter(attempts=owed.attempts).update(attempts=F("attempts") + 1, claimed_until_at=until)
     return owed if won == 1 else None
 
 
@@ -114,13 +130,13 @@ def _opened(owed: Check, cipher: Fernet) -> CheckPayload | None:
         return None
 
 
-def _run(owed: Check, payload: CheckPayload, context: SettlingContext) -> Verdict:
+def _run(owed: Check, payload: CheckPayload, context: SettlingContext, may_retry: bool) -> Verdict:
     student: Student = owed.request.student
     threshold = context.settings.confidence_threshold
     shadow = version_route(owed.shadow_version, threshold) if owed.shadow_version else None
     policy: CascadePolicy = cascade_policy(context.settings, Switches())
     owed_input = payload.check_input(student_route(student, (), threshold), owed.wants_audit, shadow)
-    return drive_sync(check(owed_input, policy), context.models.ask_sync)
+    return drive_sync(check(owed_input, policy, may_retry=may_retry), context.models.ask_sync)
 
 
 def _finish(owed: Check, verdict: Verdict, payload: CheckPayload | None, context: SettlingContext) -> bool:
@@ -131,11 +147,11 @@ def _finish(owed: Check, verdict: Verdict, payload: CheckPayload | None, context
         sums = Contributions()
         sums.add(row, -1)
         apply_verdict(row, verdict)
-        example = _example(row, verdict, payload, context)
         inserts = Inserts(cursor.db.vendor)
-        if example is not None and not erased_hashes(cursor, [example.hash]):
-            add_examples(inserts, [example])
-            row.stored = True
+        for example in _examples(row, verdict, payload, context):
+            if not erased_hashes(cursor, [example.hash]):
+                add_examples(inserts, [example])
+                row.stored = True
         row.save(using=context.using, update_fields=VERDICT_COLUMNS)
         sums.add(row)
         add_contributions(inserts, sums)
@@ -143,11 +159,17 @@ def _finish(owed: Check, verdict: Verdict, payload: CheckPayload | None, context
     return True
 
 
-def _example(
+def _examples(
     row: Request, verdict: Verdict, payload: CheckPayload | None, context: SettlingContext
-) -> ExampleRow | None:
+) -> list[ExampleRow]:
+    """Return what may be stored, none or one; an opt-out that came after the request goes into its row."""
     if payload is None or row.store_opt_out:
-        return None
-    student = student_route(row.student, (), context.settings.confidence_threshold)
+        return []
+    settings = context.settings
+    student = student_route(row.student, (), settings.confidence_threshold)
     request = payload.check_input(student, False, None).request
-    return example_of(request, verdict.teacher, context.settings, client=row.client, end_user=row.end_user, at=row.at)
+    found = example_of(request, verdict.teacher, settings, client=row.client, end_user=row.end_user, at=row.at)
+    if found is None:
+        return []
+    row.store_opt_out = opt_out_at_settling(row, payload.end_users, settings, context.using)
+    return [] if row.store_opt_out else [found]

@@ -46,6 +46,12 @@ def _tokens(choices: Sequence[Completion]) -> tuple[int, int]:
     return (choices[0].in_tokens if choices else 0), sum(choice.out_tokens for choice in choices)
 
 
+def measured_baseline(policy: CascadePolicy, answered: Sequence[Completion], n: int) -> int:
+    """Return what ``n`` choices like the one that the teacher answered would have cost: the prompt is billed once."""
+    tokens_in, tokens_out = _tokens(answered)
+    return policy.teacher_price.cost_nusd(tokens_in, n * tokens_out)
+
+
 def estimated_baseline(policy: CascadePolicy, served: Sequence[Completion]) -> int:
     """Estimate the teacher's cost of the served choices: their tokens plus the usual reasoning tokens each."""
     tokens_in, tokens_out = _tokens(served)

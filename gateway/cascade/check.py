@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from gateway.cascade.answers import TeacherAnswer, read_teacher
-from gateway.cascade.bill import Bill
+from gateway.cascade.bill import Bill, measured_baseline
 from gateway.cascade.confidence import score
 from gateway.cascade.generation import audit_params
 from gateway.cascade.serve import student_call
@@ -47,18 +47,21 @@ class Verdict:
     shadow: str = "none"
     student_agree: bool | None = None
     bill: Bill = field(default_factory=Bill)
-    teacher_cost_nusd: int | None = None
-    """The cost of the teacher's call, which is the request's true baseline; ``None`` when none was made."""
+    baseline_nusd: int | None = None
+    """What the teacher alone would have cost, as its call measured it; ``None`` when none was made."""
     teacher: TeacherAnswer | None = None
     failures: list[CallFailed] = field(default_factory=list)
 
 
-def check(owed: CheckInput, policy: CascadePolicy) -> Verdicts:
-    """Run what is owed. A failed audit is no audit; a disagreement nobody could arbitrate stays unarbitrated."""
+def check(owed: CheckInput, policy: CascadePolicy, *, may_retry: bool = False) -> Verdicts:
+    """Run what is owed. A failed audit is no audit; a disagreement nobody could arbitrate stays unarbitrated.
+
+    With ``may_retry`` a failed audit ends the run: the whole check is run again, and must not pay for its shadow twice.
+    """
     verdict = Verdict()
     if owed.wants_audit:
         yield from _audit(owed, policy, verdict)
-    if owed.shadow is not None:
+    if owed.shadow is not None and not (may_retry and verdict.audit == "failed"):
         yield from _shadow(owed, policy, verdict, owed.shadow)
     return verdict
 
@@ -79,9 +82,9 @@ def _ask(owed: CheckInput, policy: CascadePolicy, verdict: Verdict, purpose: Pur
     if not isinstance(outcome, Answer):
         verdict.failures.append(outcome)
         return False
-    verdict.teacher_cost_nusd = verdict.bill.add_teacher(policy, outcome.completions) * (
-        request.params.n if purpose is Purpose.AUDIT else 1
-    )
+    verdict.bill.add_teacher(policy, outcome.completions)
+    n_served = request.params.n if purpose is Purpose.AUDIT else 1
+    verdict.baseline_nusd = measured_baseline(policy, outcome.completions, n_served)
     verdict.bill.latency_ms += outcome.latency_ms
     verdict.teacher = read_teacher(request.task, outcome.completions[0], request.params, purpose)
     return True
@@ -109,7 +112,7 @@ def _shadow(
         verdict.shadow = "failed"
         return
     verdict.bill.add_student(policy, outcome.completions)
-    scored = score(task, outcome.completions)
+    scored = score(task, outcome.completions[: request.student.samples])
     if not scored.is_valid or scored.key is None or scored.confidence < version.threshold_for(task):
         verdict.shadow = "escalate"
         return

@@ -77,20 +77,24 @@ class _Attempt:
     failure: CallFailed | None = None
 
 
-def serve(request: CascadeRequest, policy: CascadePolicy, draws: Draws) -> Calls:
-    """Decide one request. Raises ``RequiredCallFailed`` when the teacher's answer was needed and could not be had."""
+def serve(request: CascadeRequest, policy: CascadePolicy, draws: Draws, bill: Bill | None = None) -> Calls:
+    """Decide one request. Raises ``RequiredCallFailed`` when the teacher's answer was needed and could not be had.
+
+    ``bill`` (a new one) is filled in as calls return, so that a driver that stops early knows what was spent.
+    """
+    bill = Bill() if bill is None else bill
     if request.teacher_only is not None or request.task.is_pinned:
-        return (yield from _ask_teacher(request, policy, Bill(), request.teacher_only or Route.PINNED))
+        return (yield from _ask_teacher(request, policy, bill, request.teacher_only or Route.PINNED))
     canary_draw, audit_draw = draws.random(), draws.random()
     version = _pick_version(request, policy, canary_draw)
-    bill = Bill()
     if version is None:
         route = Route.STUDENT_DISABLED if policy.is_student_disabled else Route.COLD_START
         served = yield from _ask_teacher(request, policy, bill, route)
     else:
         attempt = yield from _ask_student(request, policy, bill, version)
+        failures = [attempt.failure] if attempt.failure else []
         if attempt.choices is None:
-            served = yield from _ask_teacher(request, policy, bill, attempt.route)
+            served = yield from _ask_teacher(request, policy, bill, attempt.route, failures)
             served.label_p = 1.0 if attempt.is_sampled else None
             served.student_agree = _escalation_agreement(request, attempt, served.teacher)
         else:
@@ -98,7 +102,7 @@ def serve(request: CascadeRequest, policy: CascadePolicy, draws: Draws) -> Calls
             served.label_p = _audit_rate(request, policy, version)
         served.version, served.scored, served.threshold = version, attempt.scored, attempt.threshold
         served.is_student_sampled = attempt.is_sampled
-        served.failures = [attempt.failure] if attempt.failure else []
+        served.failures = failures
     wants_audit = served.served_by is Role.STUDENT and audit_draw < (served.label_p or 0.0)
     shadow = None if policy.is_student_disabled else request.student.shadow
     if wants_audit or shadow is not None:
@@ -168,7 +172,9 @@ def _serve_student(
     return Served(Route.STUDENT, Role.STUDENT, _cleaned(request, choices), bill, model=version.adapter)
 
 
-def _ask_teacher(request: CascadeRequest, policy: CascadePolicy, bill: Bill, route: Route) -> Calls:
+def _ask_teacher(
+    request: CascadeRequest, policy: CascadePolicy, bill: Bill, route: Route, earlier: Sequence[CallFailed] = ()
+) -> Calls:
     purpose = _teacher_purpose(route)
     outcome = yield Call(
         role=Role.TEACHER,
@@ -181,7 +187,7 @@ def _ask_teacher(request: CascadeRequest, policy: CascadePolicy, bill: Bill, rou
         task=request.task,
     )
     if not isinstance(outcome, Answer):
-        raise RequiredCallFailed(outcome, bill.cost_nusd)
+        raise RequiredCallFailed(outcome, bill.cost_nusd, earlier)
     bill.baseline_nusd = bill.add_teacher(policy, outcome.completions)
     bill.latency_ms += outcome.latency_ms
     choices = _cleaned(request, outcome.completions)

@@ -201,7 +201,9 @@ class Draws(Protocol):
 class RequiredCallFailed(Exception):
     """The call whose answer the request needed failed; nothing else may fail a request (INV-7)."""
 
-    def __init__(self, failure: CallFailed, spent_nusd: int) -> None:
+    def __init__(self, failure: CallFailed, spent_nusd: int, earlier: Sequence[CallFailed] = ()) -> None:
         super().__init__(failure.kind)
         self.failure = failure
         self.spent_nusd = spent_nusd
+        self.earlier = earlier
+        """The optional calls that had failed before."""

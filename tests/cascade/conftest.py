@@ -55,7 +55,7 @@ class World:
         asked = CascadeRequest(task, student, [{"role": "user", "content": "hello"}], params, **request)
         return drive_sync(serve(asked, policy, Draws(draws)), self.ask(script))
 
-    def check(self, script: Callable[[Call], Outcome], **owed: Any) -> Verdict:
+    def check(self, script: Callable[[Call], Outcome], *, may_retry: bool = False, **owed: Any) -> Verdict:
         values: dict[str, Any] = {
             "request": CascadeRequest(TRIAGE, STUDENT, [{"role": "user", "content": "hello"}]),
             "served_text": BILLING,
@@ -63,7 +63,8 @@ class World:
             "wants_audit": False,
             "shadow": None,
         }
-        return drive_sync(check(CheckInput(**{**values, **owed}), POLICY), self.ask(script))
+        steps = check(CheckInput(**{**values, **owed}), POLICY, may_retry=may_retry)
+        return drive_sync(steps, self.ask(script))
 
 
 @pytest.fixture

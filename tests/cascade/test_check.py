@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.cascade.types import CallFailed, Purpose, Role
-from tests.cascade.conftest import BILLING, SHADOW, TECHNICAL, World, by_role
+from gateway.cascade.types import CallFailed, CascadeRequest, Params, Purpose, Role
+from tests.cascade.conftest import BILLING, SHADOW, STUDENT, TECHNICAL, TRIAGE, World, by_role
 from tests.fakes import answer, unanimous
 
 DOWN = CallFailed("ConnectError")
@@ -35,7 +35,7 @@ def test_an_audit_is_only_an_audit_when_its_answer_is_usable(world: World, teach
 @pytest.mark.req("FR-6.3", "FR-2.6")
 def test_a_shadow_that_agrees_with_the_served_answer_needs_no_teacher(world: World):
     verdict = world.check(by_role(unanimous(BILLING), not_called), shadow=SHADOW)
-    assert (verdict.shadow, verdict.bill.cost_nusd, verdict.teacher_cost_nusd) == ("agree", SHADOW_COST, None)
+    assert (verdict.shadow, verdict.bill.cost_nusd, verdict.baseline_nusd) == ("agree", SHADOW_COST, None)
 
 
 @pytest.mark.req("FR-6.3")
@@ -102,3 +102,26 @@ def test_the_teachers_answer_to_an_escalation_is_the_reference(world: World, ref
 def test_a_shadow_whose_samples_fail_leaves_no_evidence_and_no_cost(world: World):
     verdict = world.check(by_role(DOWN, not_called), shadow=SHADOW)
     assert (verdict.shadow, verdict.bill.cost_nusd, verdict.failures) == ("failed", 0, [DOWN])
+
+
+@pytest.mark.req("INV-27", "FR-2.10")
+def test_a_failed_audit_that_will_be_run_again_samples_no_shadow_yet(world: World):
+    verdict = world.check(by_role(not_called, DOWN), wants_audit=True, shadow=SHADOW, may_retry=True)
+    assert (verdict.audit, verdict.shadow) == ("failed", "none")
+    verdict = world.check(by_role(unanimous(BILLING), answer(BILLING)), wants_audit=True, shadow=SHADOW, may_retry=True)
+    assert (verdict.audit, verdict.shadow) == ("agree", "agree")
+
+
+@pytest.mark.req("INV-6", "FR-6.3")
+def test_a_shadow_is_scored_on_as_many_samples_as_it_was_calibrated_on(world: World):
+    texts = [TECHNICAL] * STUDENT.samples + [BILLING] * 9
+    verdict = world.check(by_role(answer(*texts, probability=0.99), answer(TECHNICAL)), shadow=SHADOW)
+    assert verdict.shadow == "agree"
+
+
+@pytest.mark.req("INV-27", "FR-1.14")
+def test_an_audit_of_several_choices_measures_a_baseline_that_bills_the_prompt_once(world: World):
+    request = CascadeRequest(TRIAGE, STUDENT, [{"role": "user", "content": "hello"}], Params(n=3))
+    verdict = world.check(by_role(not_called, answer(BILLING)), request=request, wants_audit=True)
+    assert verdict.bill.teacher_cost_nusd == TEACHER_COST
+    assert verdict.baseline_nusd == 10 * 1000 + 3 * 5 * 3000

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.cascade.types import CallFailed, Params, Purpose, RequiredCallFailed, Role, Route
+from gateway.cascade.bill import Bill
+from gateway.cascade.serve import serve
+from gateway.cascade.types import CallFailed, CascadeRequest, Params, Purpose, RequiredCallFailed, Role, Route
 from ledger.taskspec import parse_spec
 from tests.cascade.conftest import BILLING, CANARY, LIVE, POLICY, SHADOW, TECHNICAL, TRIAGE, World, by_role, routed
-from tests.fakes import answer, unanimous
+from tests.fakes import Draws, answer, unanimous
 
 TEACHER = answer(BILLING, tokens=(100, 20))
 CONFIDENT = unanimous(BILLING)
@@ -246,3 +248,14 @@ def test_a_shadow_is_drawn_on_every_cascade_request_also_at_cold_start(world: Wo
     served = world.serve(by_role(student_must_not_be_called, TEACHER), student=routed(shadow=SHADOW))
     assert served.check is not None
     assert (served.check.wants_audit, served.check.shadow) == (False, SHADOW)
+
+
+@pytest.mark.req("FR-2.9", "INV-27")
+def test_a_driver_that_stops_midway_knows_what_was_spent(world: World):
+    bill = Bill()
+    request = CascadeRequest(TRIAGE, routed(live=LIVE), [{"role": "user", "content": "hello"}])
+    steps = serve(request, POLICY, Draws((0.5, 0.5)), bill)
+    unsure = unanimous(BILLING, probability=0.01)(next(steps))
+    assert steps.send(unsure).role is Role.TEACHER
+    steps.close()
+    assert bill.cost_nusd == 10 * 60 + 15 * 240

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import threading
 from typing import Any
 
 import httpx
@@ -10,11 +9,15 @@ import openai
 import pytest
 
 from common.money import Price
+from gateway.cascade.types import Answer, Call
 from gateway.settings import EndpointSettings
 from gateway.upstream.base import UpstreamError
 from ledger.models import Check, Event, Example, Failure, Request, Student, Task, Version
 from ledger.taskspec import parse_spec
-from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous
+from privacy.end_users import EVERY_CLIENT
+from tests.conftest import scripted_settings
+from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous, unavailable
+from tests.gateway.world import elsewhere, register_no_train, wait_for
 
 SPEC = {"fields": {"category": {"type": "label", "values": ["billing", "technical"]}}}
 BILLING = '{"category": "billing"}'
@@ -117,10 +120,7 @@ def test_an_opted_out_request_is_audited_from_memory_and_never_stored(serve, tri
     ScriptedStudent.reset(unanimous(BILLING))
     ScriptedTeacher.reset(lambda call: answer(BILLING))
     ask(sdk(serve(audit_rate=1.0)), extra_headers={"X-Ratchet-Task": "triage", "X-Ratchet-Store": "none"})
-    for _ in range(200):
-        if not Check.objects.exists():
-            break
-        threading.Event().wait(0.02)
+    wait_for(lambda: not Check.objects.exists())
     row = Request.objects.get()
     assert (row.store_opt_out, row.audit, Example.objects.count()) == ("request", "agree", 0)
 
@@ -244,10 +244,7 @@ def test_a_circuit_that_opens_is_in_the_release_log(serve, triage):
     base_url = serve(teacher=teacher, teacher_backend="gateway.upstream.teacher.OpenAITeacher")
     statuses = [httpx.post(f"{base_url}/v1/chat/completions", json=ASK).status_code for _ in range(3)]
     assert statuses == [502, 502, 503]
-    for _ in range(100):
-        if Event.objects.filter(kind="circuit").exists():
-            break
-        threading.Event().wait(0.02)
+    wait_for(lambda: Event.objects.filter(kind="circuit").exists())
     assert Event.objects.get(kind="circuit").detail.startswith("teacher: closed->open after 2 failures")
 
 
@@ -259,12 +256,60 @@ def test_refusals_leave_failure_rows_and_malformed_requests_do_not(serve):
     httpx.post(f"{base_url}/v1/chat/completions", content=b"a" * 2 * 1024 * 1024, headers=headers)
     httpx.post(f"{base_url}/v1/chat/completions", content=b"{", headers=headers)
     httpx.get(f"{base_url}/v1/nothing", headers=headers)
-    for _ in range(100):
-        if Failure.objects.count() == 2:
-            break
-        threading.Event().wait(0.02)
+    wait_for(lambda: Failure.objects.count() == 2)
     assert set(Failure.objects.values_list("stage", "error", "status")) == {
         ("http_401", "invalid_api_key", 401),
         ("http_413", "request_too_large", 413),
     }
     assert not Request.objects.exists()
+
+
+@pytest.mark.req("INV-22", "FR-13.2")
+@pytest.mark.parametrize("scope", ["", EVERY_CLIENT])
+def test_an_end_user_registered_while_the_teacher_answers_is_not_stored(serve, triage, clock, scope):
+    def answer_late(call: Call) -> Answer:
+        elsewhere(lambda: register_no_train(clock, scripted_settings(), scope, "ann"))
+        return answer(BILLING)
+
+    client = sdk(serve())
+    ScriptedTeacher.reset(answer_late)
+    block = ask(client, user="ann").model_extra["ratchet"]
+    row = Request.objects.get()
+    assert (block["stored"], row.stored, row.store_opt_out, Example.objects.count()) == (False, False, "end_user", 0)
+    ScriptedTeacher.reset(lambda call: answer(BILLING))
+    assert ask(client, user="bob").model_extra["ratchet"]["stored"]
+
+
+@pytest.mark.req("INV-22", "INV-28", "FR-13.2")
+def test_the_check_of_an_end_user_registered_meanwhile_keeps_its_text_in_memory(serve, triage, clock):
+    def sample_late(call: Call) -> Answer:
+        elsewhere(lambda: register_no_train(clock, scripted_settings(), "", "ann"))
+        return unanimous(BILLING)(call)
+
+    live_version(clock)
+    ScriptedStudent.reset(sample_late)
+    payloads: list[Any] = []
+
+    def audit(call: Call) -> Answer:
+        payloads.extend(Check.objects.values_list("payload", flat=True))
+        return answer(BILLING)
+
+    ScriptedTeacher.reset(audit)
+    ask(sdk(serve(audit_rate=1.0)), user="ann")
+    wait_for(lambda: not Check.objects.exists())
+    row = Request.objects.get()
+    assert (row.store_opt_out, row.audit, row.stored, payloads) == ("end_user", "agree", False, [None])
+
+
+@pytest.mark.req("FR-2.9", "INV-19", "INV-27")
+def test_when_student_and_teacher_both_fail_both_failures_are_recorded(serve, triage, clock):
+    live_version(clock)
+    ScriptedStudent.reset(unavailable("timeout"))
+    ScriptedTeacher.reset(lambda call: UpstreamError("http_500", status=500))
+    response = httpx.post(f"{serve()}/v1/chat/completions", json=ASK, headers={"X-Ratchet-Task": "triage"})
+    assert response.status_code == 502
+    wait_for(lambda: Failure.objects.filter(stage="student_error").exists())
+    assert set(Failure.objects.values_list("stage", "error", "task")) >= {
+        ("student_error", "timeout", "triage"),
+        ("teacher_error", "http_500", "triage"),
+    }

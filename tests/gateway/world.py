@@ -1,10 +1,18 @@
 """Rows the gateway's tests start from."""
 
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from django.db import connection
+
 from common.clock import ManualClock
-from ledger.models import Student, Task, Version
+from gateway.settings import GatewaySettings
+from gateway.watcher import FRESH_S
+from ledger.models import NoTrain, Student, Task, Version
 from ledger.taskspec import parse_spec
+from privacy.end_users import end_user_hash
 
 TRIAGE = {"fields": {"category": {"type": "label", "values": ["billing", "technical"]}}}
 BILLING, TECHNICAL = '{"category": "billing"}', '{"category": "technical"}'
@@ -39,3 +47,31 @@ def make_version(clock: ManualClock, number: int, state: str = "live", pct: int 
         created_at=clock.now(),
         **{"evaluation": {"threshold": 0.8}, "stage": 1, **changes},
     )
+
+
+def register_no_train(clock: ManualClock, settings: GatewaySettings, scope: str, identifier: str) -> NoTrain:
+    """Register an end user of a client, or of every client, as never to be stored."""
+    hashed = end_user_hash(settings.data_key, scope, identifier)
+    return NoTrain.objects.create(client=scope, end_user=hashed, created_at=clock.now())
+
+
+def wait_for(happened: Callable[[], bool], patience_s: float = 30.0) -> None:
+    """Return as soon as another thread made it happen; fail after a time that only a hang takes."""
+    deadline = time.monotonic() + patience_s
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def elsewhere(change: Callable[[], object]) -> None:
+    """Commit a change on another thread's connection, as another process does, and wait until it must be honoured."""
+
+    def run() -> None:
+        try:
+            change()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(run).result()
+    time.sleep(FRESH_S)
