@@ -1,12 +1,14 @@
 """Runs the processes of one machine together: prefixes their output, restarts what dies, stops them all cleanly."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +18,8 @@ SETTLED_AFTER_S = 10.0
 GIVE_UP_AFTER = 3
 STOP_WAIT_S = 20.0
 POLL_S = 0.1
+LEASH = ("setpriv", "--pdeathsig", "TERM")
+"""Linux's way to tell a process that its supervisor is gone, however it went: nothing is left running without one."""
 
 
 class CannotStart(Exception):
@@ -62,7 +66,7 @@ class _Child:
     def start(self) -> None:
         """Start it, in a new process group, with its output prefixed line by line."""
         self._process = subprocess.Popen(  # noqa: S603 - the command lines are our own
-            list(self.spec.argv),
+            _leashed(self.spec.argv),
             cwd=self.spec.cwd,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
@@ -85,7 +89,7 @@ class _Child:
         """Restart it if it ended; raises ``CannotStart`` when it never gets to work."""
         if self._process is None:
             if time.monotonic() >= self._restart_at:
-                self.start()
+                self._start_again()
             return
         status = self._process.poll()
         if status is None:
@@ -97,9 +101,20 @@ class _Child:
             raise CannotStart(
                 f"{self.spec.name} cannot start: it ended {describe(status)}, {GIVE_UP_AFTER} times in a row"
             )
+        self._back_off(f"ended {describe(status)}")
+
+    def _start_again(self) -> None:
+        """Start it; a machine that is short of memory or processes just now is no reason to stop the others."""
+        try:
+            self.start()
+        except OSError as error:
+            self._n_early_ends += 1
+            self._back_off(f"cannot be started ({error.strerror})")
+
+    def _back_off(self, what: str) -> None:
         wait = min(self._patience.backoff_first_s * 2 ** max(self._n_early_ends - 1, 0), BACKOFF_MAX_S)
         self._restart_at = time.monotonic() + wait
-        self._say(self.spec.name, f"ended {describe(status)}; starting it again in {wait:g} s")
+        self._say(self.spec.name, f"{what}; starting it again in {wait:g} s")
 
     def _count(self, lived_s: float) -> None:
         if lived_s >= self._patience.settled_after_s:
@@ -148,7 +163,7 @@ class Supervisor:
         self._write = write
         self._lock = threading.Lock()
         self._width = max((len(spec.name) for spec in specs), default=0)
-        self._stopping = threading.Event()
+        self._is_stopping = False
         self._children = [_Child(spec, self._say, self._patience) for spec in specs]
 
     @property
@@ -165,15 +180,19 @@ class Supervisor:
         try:
             for child in self._children:
                 child.start()
-            while not self._stopping.wait(POLL_S):
+            while not self._is_stopping:
                 for child in self._children:
                     child.watch()
+                time.sleep(POLL_S)
         finally:
             self._stop_all()
 
     def stop(self) -> None:
-        """Make ``run`` stop everything and return. Safe in a signal handler and from another thread."""
-        self._stopping.set()
+        """Make ``run`` stop everything and return. Safe in a signal handler and from another thread.
+
+        It takes no lock: the handler runs in the thread that may hold it, so an ``Event`` here would hang now and then.
+        """
+        self._is_stopping = True
 
     def _stop_all(self) -> None:
         deadline = time.monotonic() + self._patience.stop_wait_s
@@ -183,8 +202,17 @@ class Supervisor:
             child.wait_or_kill(deadline)
 
     def _say(self, name: str, line: str) -> None:
-        with self._lock:
+        """Write one line. When nobody can take it (a closed pipe, a full disk) it is dropped, and reading goes on:
+
+        a process whose output nobody reads stops at its next line.
+        """
+        with self._lock, suppress(OSError, ValueError):
             self._write(f"{name:<{self._width}} | {line}\n")
+
+
+def _leashed(argv: Sequence[str]) -> list[str]:
+    """Return ``argv`` so that its process gets SIGTERM when this one dies, where the system can do that."""
+    return [*LEASH, *argv] if shutil.which(LEASH[0]) and shutil.which(argv[0]) else list(argv)
 
 
 def describe(status: int) -> str:

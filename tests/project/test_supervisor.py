@@ -1,7 +1,9 @@
 """Running several processes together."""
 
+import errno
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -9,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from ratchet_project import supervisor as module
 from ratchet_project.supervisor import CannotStart, Patience, ProcessSpec, Supervisor, describe
 
 FAST = Patience(backoff_first_s=0.01, settled_after_s=0.0, stop_wait_s=5.0)
 NEVER_SETTLED = Patience(backoff_first_s=0.01, settled_after_s=60.0, stop_wait_s=5.0)
+BASE = Path(__file__).resolve().parents[2]
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 
 
@@ -34,14 +38,14 @@ class Output:
 
     def wait_for(self, text, times=1):
         with self._changed:
-            assert self._changed.wait_for(lambda: self.text.count(text) >= times, 10), self.text
+            assert self._changed.wait_for(lambda: self.text.count(text) >= times, 30), self.text
 
 
 class Running:
     """A supervisor in a thread of its own."""
 
-    def __init__(self, specs, patience=FAST):
-        self.output = Output()
+    def __init__(self, specs, patience=FAST, output=None):
+        self.output = output or Output()
         self.supervisor = Supervisor(specs, self.output.write, patience)
         self.error = None
         self._thread = threading.Thread(target=self._run)
@@ -53,7 +57,7 @@ class Running:
             self.error = error
 
     def join(self):
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive()
 
     def __enter__(self):
@@ -63,6 +67,13 @@ class Running:
     def __exit__(self, *_):
         self.supervisor.stop()
         self.join()
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def is_gone(pid):
@@ -104,10 +115,7 @@ def test_stopping_ends_every_process_and_its_children():
         parent = running.supervisor.pids["a"]
         child = int(running.output.text.split("child ")[1].split()[0])
     assert is_gone(parent)
-    deadline = time.monotonic() + 5
-    while not is_gone(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert is_gone(child) or _is_zombie(child)
+    wait_until(lambda: is_gone(child) or _is_zombie(child))
     assert running.supervisor.pids == {}
 
 
@@ -151,3 +159,101 @@ def test_a_command_that_does_not_exist_stops_everything():
 )
 def test_an_end_is_described_for_people(status, text):
     assert describe(status) == text
+
+
+class ClosedPipe(Output):
+    """An output that takes nothing any more after its first line, as ``make serve | head -1`` does."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def write(self, text):
+        if self.text:
+            raise self.error
+        super().write(text)
+
+
+@pytest.mark.parametrize(
+    "error", [BrokenPipeError(), OSError(28, "No space left on device"), ValueError("I/O operation on closed file")]
+)
+def test_an_output_that_takes_no_more_stops_no_process_and_leaves_none_behind(tmp_path, error):
+    """A process that nobody reads from stops at its next line, once its pipe is full."""
+    done = tmp_path / "done"
+    code = (
+        "import pathlib, time\n"
+        "for _ in range(3000): print('x' * 100, flush=True)\n"
+        f"pathlib.Path({str(done)!r}).touch()\n"
+        "time.sleep(60)\n"
+    )
+    output = ClosedPipe(error)
+    with Running([ProcessSpec("a", python(code)), ProcessSpec("b", python(SLEEP))], output=output) as running:
+        wait_until(done.exists)
+        pids = running.supervisor.pids
+        os.kill(pids["b"], signal.SIGKILL)
+        wait_until(lambda: running.supervisor.pids.get("b", pids["b"]) != pids["b"])
+    assert running.error is None
+    assert all(is_gone(pid) for pid in pids.values())
+
+
+def test_a_machine_that_cannot_start_a_process_just_now_keeps_the_others_and_tries_again(monkeypatch):
+    with Running([ProcessSpec("a", python(SLEEP)), ProcessSpec("b", python(SLEEP))]) as running:
+        running.output.wait_for("a | up")
+        running.output.wait_for("b | up")
+        before = running.supervisor.pids
+        start = subprocess.Popen
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", lambda *_, **__: fail_to_fork())
+            os.kill(before["a"], signal.SIGKILL)
+            running.output.wait_for("a | cannot be started (Cannot allocate memory); starting it again in 0.01 s")
+            patch.setattr(subprocess, "Popen", start)
+        running.output.wait_for("a | up", times=2)
+        assert running.supervisor.pids["b"] == before["b"]
+
+
+def fail_to_fork():
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+def test_a_supervisor_that_is_killed_leaves_no_process_running(tmp_path):
+    """Without it, the next start finds its port taken and two beats tick."""
+    pid_file = tmp_path / "pid"
+    child = f"import os, pathlib, time; pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    code = (
+        "import sys\n"
+        "from ratchet_project.supervisor import ProcessSpec, Supervisor\n"
+        f"Supervisor([ProcessSpec('a', [sys.executable, '-S', '-c', {child!r}])]).run()\n"
+    )
+    supervisor = subprocess.Popen([sys.executable, "-c", code], cwd=BASE)
+    wait_until(lambda: pid_file.exists() and pid_file.read_text())
+    supervisor.kill()
+    supervisor.wait()
+    pid = int(pid_file.read_text())
+    wait_until(lambda: is_gone(pid) or _is_zombie(pid))
+
+
+def test_stopping_from_a_signal_handler_is_safe_at_any_line_of_the_loop(monkeypatch):
+    """A handler runs between any two lines of the main thread, also while that holds a lock of the library's."""
+    monkeypatch.setattr(module, "POLL_S", 0.001)
+    assert [nth for nth in range(1, 60) if not stops_at_line(nth)] == []
+
+
+def stops_at_line(nth):
+    supervisor = Supervisor([], lambda _: None, FAST)
+    n_lines = 0
+
+    def trace(*_):
+        nonlocal n_lines
+        n_lines += 1
+        if n_lines == nth:
+            supervisor.stop()
+        return trace
+
+    def run():
+        sys.settrace(trace)
+        supervisor.run()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(10)
+    return not thread.is_alive()
