@@ -11,7 +11,7 @@ import httpx
 from gateway.settings import EndpointSettings
 from gateway.upstream.base import UpstreamError
 from gateway.upstream.failures import CONNECT_TIMEOUT, DISCONNECTED, UNREACHABLE, timed_out
-from gateway.upstream.http import KEEPALIVE_S, chat_url, checked, request_headers
+from gateway.upstream.http import KEEPALIVE_S, Received, chat_url, checked, request_headers
 from gateway.upstream.retry import Attempts
 
 
@@ -71,17 +71,18 @@ class SyncClient:
             client.close()
 
     def _attempt(self, body: bytes, left_s: float) -> bytes:
-        timeout = httpx.Timeout(
-            min(self._settings.timeout_s, left_s), connect=min(self._settings.connect_timeout_s, left_s)
-        )
-        with httpx_failures():
-            response = self._client().post(self._url, content=body, timeout=timeout)
+        limit_s = min(self._settings.timeout_s, left_s)
+        ends_at = self._clock() + limit_s
+        timeout = httpx.Timeout(limit_s, connect=min(self._settings.connect_timeout_s, left_s))
+        with httpx_failures(), self._client().stream("POST", self._url, content=body, timeout=timeout) as response:
+            received = Received(response.status_code)
+            for chunk in response.iter_bytes():
+                received.add(chunk)
+                # httpx limits the wait for each part, so that an answer in drops would have no limit at all.
+                if self._clock() > ends_at:
+                    raise timed_out()
         return checked(
-            self._settings.base_url,
-            self._settings.api_key,
-            response.status_code,
-            response.headers,
-            response.content,
+            self._settings.base_url, self._settings.api_key, response.status_code, response.headers, received.body
         )
 
     def _client(self) -> httpx.Client:

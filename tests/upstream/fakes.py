@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,7 +19,11 @@ MESSAGES = [{"role": "user", "content": "Who wrote Hamlet?"}]
 
 @dataclass
 class Reply:
-    """One scripted answer. ``act``: ``answer``, ``hang`` (until the server stops), ``reset`` or ``truncate``."""
+    """One scripted answer.
+
+    ``act``: ``answer``, ``hang`` (until the server stops), ``reset``, ``truncate``, ``drip`` (a byte at a time, for at
+    least 5 s) or ``endless`` (without a declared length, until the client hangs up).
+    """
 
     status: int = 200
     body: Any = b""
@@ -105,6 +110,8 @@ class Upstream:
                     self.close_connection = True
                     self.rfile.close()
                     self.connection.close()
+                elif reply.act == "endless":
+                    self._answer_for_ever()
                 else:
                     self._answer(reply)
 
@@ -117,8 +124,26 @@ class Upstream:
                 missing = 10 if reply.act == "truncate" else 0
                 self.send_header("Content-Length", str(len(reply.raw) + missing))
                 self.end_headers()
-                self.wfile.write(reply.raw)
+                if reply.act == "drip":
+                    self._drip(reply.raw)
+                else:
+                    self.wfile.write(reply.raw)
                 self.close_connection = bool(missing)
+
+            def _drip(self, raw: bytes) -> None:
+                with suppress(OSError):
+                    for byte in raw:
+                        self.wfile.write(bytes([byte]))
+                        upstream.stopping.wait(5 / len(raw))
+
+            def _answer_for_ever(self) -> None:
+                self.close_connection = True
+                self.send_response(200)
+                self.send_header("Connection", "close")
+                self.end_headers()
+                with suppress(OSError):
+                    while not upstream.stopping.is_set():
+                        self.wfile.write(b" " * 65_536)
 
             def date_time_string(self, timestamp: float | None = None) -> str:
                 return "Mon, 02 Nov 2026 12:00:00 GMT"

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -45,6 +46,19 @@ def waits() -> Waits:
 @pytest.fixture(params=[post_async, post_sync], ids=["aio", "sync"])
 def post(request: pytest.FixtureRequest, waits: Waits) -> Post:
     return lambda patience: request.param(patience, waits)
+
+
+@pytest.fixture(params=[post_async, post_sync], ids=["aio", "sync"])
+def ticking(request: pytest.FixtureRequest) -> Post:
+    """Like ``post``, on the machine's own clock."""
+    return lambda patience: request.param(patience, RealWaits())
+
+
+class RealWaits(Waits):
+    """The machine's clock."""
+
+    def clock(self) -> float:
+        return time.monotonic()
 
 
 def failure(post: Post, patience: EndpointSettings) -> UpstreamError:
@@ -117,6 +131,24 @@ def test_the_deadline_caps_an_attempt(post: Post, upstream: Upstream, waits: Wai
     upstream.replies(Reply(act="hang"))
     error = failure(post, settings(upstream.base_url, timeout_s=60.0, deadline_s=0.1, retries=0))
     assert (error.kind, len(upstream.seen), waits.slept) == ("timeout", 1, [])
+
+
+@pytest.mark.req("FR-1.11")
+def test_an_answer_in_drops_is_held_to_the_time_limit(upstream: Upstream, ticking: Post) -> None:
+    upstream.replies(Reply(act="drip", body=b'{"a": 1}'))
+    error = failure(ticking, settings(upstream.base_url, timeout_s=1.0, retries=0))
+    assert (error.kind, error.is_timeout) == ("timeout", True)
+
+
+@pytest.mark.req("FR-1.11", "NFR-2")
+@pytest.mark.parametrize("reply", [Reply(act="endless"), Reply(body=b" " * 3_000_000), Reply(500, b" " * 3_000_000)])
+def test_an_answer_longer_than_any_is_not_kept_in_memory(
+    post: Post, upstream: Upstream, monkeypatch: pytest.MonkeyPatch, reply: Reply
+) -> None:
+    monkeypatch.setattr("gateway.upstream.http.MAX_ANSWER_BYTES", 2_000_000)
+    upstream.replies(reply)
+    error = failure(post, settings(upstream.base_url, retries=0))
+    assert (error.kind, error.status) == ("bad_response", reply.status)
 
 
 @pytest.mark.req("FR-1.11")
