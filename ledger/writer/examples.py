@@ -1,6 +1,5 @@
 """Storing teacher answers: insert, or count another occurrence; a tombstoned hash is refused for ever (INV-24)."""
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
@@ -37,14 +36,16 @@ def add_examples(inserts: Inserts, rows: Sequence[ExampleRow]) -> None:
 
     A repeated request only raises ``seen``: the first label stays. A purged example gets its text back.
     """
-    first = {row.hash: row for row in reversed(rows)}
-    times = Counter(row.hash for row in rows)
-    inserts.add(Example, _COLUMNS, [_document(first[key], times[key]) for key in sorted(times)], _on_conflict())
+    repeats: dict[str, list[ExampleRow]] = {}
+    for row in rows:
+        repeats.setdefault(row.hash, []).append(row)
+    inserts.add(Example, _COLUMNS, [_document(repeats[key]) for key in sorted(repeats)], _on_conflict())
 
 
-def _document(row: ExampleRow, seen: int) -> dict[str, Any]:
-    copied = {name: getattr(row, name) for name in _COPIED}
-    return {**copied, **_FIRST, "seen": seen, "first_seen_at": row.at, "last_seen_at": row.at}
+def _document(same: Sequence[ExampleRow]) -> dict[str, Any]:
+    copied = {name: getattr(same[0], name) for name in _COPIED}
+    times = [row.at for row in same]
+    return {**copied, **_FIRST, "seen": len(same), "first_seen_at": min(times), "last_seen_at": max(times)}
 
 
 @cache
@@ -54,6 +55,8 @@ def _on_conflict() -> str:
         f"{name} = CASE WHEN {table}.purged_at IS NULL THEN {table}.{name} ELSE excluded.{name} END"
         for name in _RESTORED
     ]
-    counted = [f"seen = {table}.seen + excluded.seen", "last_seen_at = excluded.last_seen_at"]
+    # A row from the spool comes late.
+    newer = f"CASE WHEN excluded.last_seen_at > {table}.last_seen_at THEN excluded.last_seen_at"
+    counted = [f"seen = {table}.seen + excluded.seen", f"last_seen_at = {newer} ELSE {table}.last_seen_at END"]
     updates = ", ".join([*counted, *restored, "purged_at = NULL", "purge_reason = ''"])
     return f"ON CONFLICT (hash) DO UPDATE SET {updates}"
