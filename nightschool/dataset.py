@@ -10,7 +10,7 @@ from gateway.settings import GatewaySettings
 from gateway.snapshot import task_spec
 from ledger.models import Example, Student, Task, Version, VersionLeaf
 from ledger.taskspec import TaskSpec
-from ledger.vocabulary import DEFAULT_STUDENT, Split
+from ledger.vocabulary import DEFAULT_STUDENT, Split, VersionState
 from nightschool.rules import IsDistillable, Selection, StoredRow, leaf_value, select
 from nightschool.trainers.base import Row
 from receipts.licences import HUMAN, LicenceError, require_distillable
@@ -109,8 +109,9 @@ def committed_rows(version: Version, split: Split) -> list[Row]:
 def n_new_examples(student: Student, n_train: int, settings: GatewaySettings) -> int:
     """Return how many training rows no earlier version had.
 
-    A version's training rows that were purged since it was made no longer count as had, so that a deletion neither
-    stops training nor starts it.
+    A candidate whose night failed, even after it was trained, was never judged and does not count: its rows train
+    again. A version's training rows that were purged since it was made no longer count as had, so that a deletion
+    neither stops training nor starts it.
     """
     purged = list(
         examples_of(student, settings)
@@ -118,9 +119,10 @@ def n_new_examples(student: Student, n_train: int, settings: GatewaySettings) ->
         .values_list("first_seen_at", "purged_at")
         .iterator(_CHUNK)
     )
+    judged = student.versions.filter(train_examples__gt=0).exclude(state=VersionState.CANDIDATE)
     had = [
         n - sum(stored < created and gone > created for stored, gone in purged if gone is not None)
-        for n, created in student.versions.filter(train_examples__gt=0).values_list("train_examples", "created_at")
+        for n, created in judged.values_list("train_examples", "created_at")
     ]
     return n_train - max(had, default=0)
 

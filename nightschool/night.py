@@ -9,7 +9,7 @@ import traceback
 from datetime import date, timedelta
 
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from common.claims import compare_and_set
 from common.clock import Clock
@@ -29,6 +29,8 @@ log = logging.getLogger("ratchet.nights")
 
 DISPATCH_GRACE = timedelta(seconds=30)
 """How long a started night waits for the worker it was sent to, before a sweep sends it again."""
+LATE_START = timedelta(minutes=30)
+"""How long after its time a night still starts when midnight (UTC) has passed since."""
 MAX_ATTEMPTS = 5
 SPEAKING_ERRORS = (RatchetError, TrainingFailed, EvaluationFailed, DatasetChanged)
 """Errors whose text is written for operators; of any other, only the class is kept (INV-12)."""
@@ -57,11 +59,24 @@ def start_night(student_id: int, *, on: date, clock: Clock, is_scheduled: bool) 
 
 
 def start_due_nights(clock: Clock) -> list[Night]:
-    """Start today's (UTC) scheduled night of every student whose time has come and who had none; return them."""
+    """Start the scheduled night of every student whose time (UTC) has come and who had none; return them.
+
+    It is today's; shortly after midnight also yesterday's, which a beat that comes once a minute, or one that was down
+    for a moment, would otherwise never start for a student whose time is just before midnight.
+    """
     now = clock.now()
-    had_one = Night.objects.filter(student=OuterRef("pk"), on=now.date(), is_scheduled=True)
-    due = Student.objects.filter(~Exists(had_one), is_night_enabled=True, night_at__lte=now.time())
-    started = [start_night(student.pk, on=now.date(), clock=clock, is_scheduled=True) for student in due]
+    start_of_late = now - LATE_START
+    started = _start_due(Q(night_at__lte=now.time()), on=now.date(), clock=clock)
+    if start_of_late.date() < now.date():
+        is_late = Q(night_at__gte=start_of_late.time(), created_at__lte=start_of_late)
+        started += _start_due(is_late, on=start_of_late.date(), clock=clock)
+    return started
+
+
+def _start_due(is_due: Q, *, on: date, clock: Clock) -> list[Night]:
+    had_one = Night.objects.filter(student=OuterRef("pk"), on=on, is_scheduled=True)
+    due = Student.objects.filter(is_due, ~Exists(had_one), is_night_enabled=True)
+    started = [start_night(student.pk, on=on, clock=clock, is_scheduled=True) for student in due]
     return [night for night in started if night is not None]
 
 

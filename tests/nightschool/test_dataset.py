@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ledger.models import Example, Student, Task
+from ledger.models import Example, Student, Task, Version
 from ledger.versions import create_candidate
 from ledger.vocabulary import Split
 from nightschool.dataset import (
@@ -156,11 +156,19 @@ def test_new_examples_are_those_that_no_earlier_version_had(world: World) -> Non
     gateway = world.context.gateway
     assert n_new_examples(world.student, 60, gateway) == 60
     for n_train in (50, 40):
-        version = create_candidate(world.student.pk, at=world.clock.now())
-        version.train_examples = n_train
-        version.save()
+        judged(world, n_train)
     create_candidate(world.student.pk, at=world.clock.now())
     assert n_new_examples(world.student, 60, gateway) == 10
+    never_judged = create_candidate(world.student.pk, at=world.clock.now())
+    Version.objects.filter(pk=never_judged.pk).update(train_examples=60)
+    assert n_new_examples(world.student, 60, gateway) == 10
+
+
+def judged(world: World, n_train: int) -> None:
+    """Make a version of ``n_train`` rows that the gate has judged."""
+    version = create_candidate(world.student.pk, at=world.clock.now())
+    Version.objects.filter(pk=version.pk).update(train_examples=n_train)
+    world.put(version, "rejected")
 
 
 @pytest.mark.req("FR-4.4", "FR-13.4")
@@ -168,9 +176,7 @@ def test_a_purge_neither_stops_training_nor_starts_it(world: World) -> None:
     gateway = world.context.gateway
     before = world.store(6)
     world.clock.advance(timedelta(hours=1))
-    version = create_candidate(world.student.pk, at=world.clock.now())
-    version.train_examples = 20
-    version.save()
+    judged(world, 20)
     world.clock.advance(timedelta(hours=1))
     after = world.store(1)
     purged = [*before[:4], *after]

@@ -173,6 +173,7 @@ def trained_before(n_train: int):
     def prepare(world: World) -> None:
         version = steps.create_candidate(world.student.pk, at=world.clock.now())
         Version.objects.filter(pk=version.pk).update(train_examples=n_train)
+        world.put(version, "rejected")
 
     return prepare
 
@@ -226,6 +227,17 @@ def test_a_candidate_that_never_finished_training_does_not_count_as_trained(worl
     RecordingTrainer.on_train = None
     night = world.run()
     assert (night.state, night.version.number) == (NightState.DONE, 2)
+
+
+@pytest.mark.req("FR-4.4", "INV-7")
+def test_the_next_night_trains_the_rows_of_a_candidate_that_an_outage_kept_from_being_scored(world: World) -> None:
+    enough(world)
+    ScriptedStudent.reset(lambda call: OSError("down"))
+    assert world.run().state == NightState.FAILED
+    ScriptedStudent.reset(always(RIGHT))
+    night = world.run()
+    assert (night.state, night.version.number, night.version.train_examples) == (NightState.DONE, 2, 10)
+    assert Version.objects.get(number=1).state == VersionState.CANDIDATE
 
 
 @pytest.mark.req("FR-2.3", "INV-4", "FR-2.15")
@@ -407,6 +419,34 @@ def test_a_scheduled_night_starts_once_a_day_after_the_students_time(world: Worl
     assert start_due_nights(clock) == []
     clock.advance(timedelta(hours=4))
     assert [night.on for night in start_due_nights(clock)] == [date(2026, 11, 3)]
+
+
+@pytest.mark.req("FR-4.4")
+@pytest.mark.parametrize(
+    ("looked_at", "expected"),
+    [
+        (datetime(2026, 11, 2, 23, 59, 29, tzinfo=UTC), []),
+        (datetime(2026, 11, 2, 23, 59, 30, tzinfo=UTC), [date(2026, 11, 2)]),
+        (datetime(2026, 11, 3, 0, 0, 10, tzinfo=UTC), [date(2026, 11, 2)]),
+        (datetime(2026, 11, 3, 0, 29, 30, tzinfo=UTC), [date(2026, 11, 2)]),
+        (datetime(2026, 11, 3, 0, 29, 31, tzinfo=UTC), []),
+        (datetime(2026, 11, 3, 12, 0, 0, tzinfo=UTC), []),
+    ],
+)
+def test_a_night_just_before_midnight_starts_also_when_beat_looks_just_after_it(
+    world: World, looked_at: datetime, expected: list[date]
+) -> None:
+    Student.objects.update(night_at=time(23, 59, 30), created_at=datetime(2026, 11, 1, tzinfo=UTC))
+    clock = ManualClock(looked_at)
+    assert [night.on for night in start_due_nights(clock)] == expected
+    assert start_due_nights(clock) == []
+
+
+@pytest.mark.req("FR-4.4")
+def test_a_student_that_is_new_after_midnight_has_no_night_of_the_day_before(world: World) -> None:
+    clock = ManualClock(datetime(2026, 11, 3, 0, 10, tzinfo=UTC))
+    Student.objects.update(night_at=time(23, 59), created_at=clock.now())
+    assert start_due_nights(clock) == []
 
 
 def test_a_night_by_hand_does_not_take_the_scheduled_ones_place(world: World) -> None:
