@@ -18,6 +18,9 @@ from ledger.models import Night
 from ledger.vocabulary import NIGHT_STEPS, NightState
 
 PROGRESS_EVERY = timedelta(seconds=1)
+MAX_HOLD = timedelta(hours=2)
+"""No lease is held further ahead than this (``RATCHET_NIGHT_HOLD_S`` is an hour at most): one that seems to be was
+written while a clock was wrong, and would keep its student from every night until then."""
 MAX_LOG_LINES = 500
 DETAIL_MAX = 200
 
@@ -39,6 +42,7 @@ class Lease:
         self._hold = timedelta(seconds=hold_s)
         self._watch = watch
         self._log: list[dict[str, str]] = list(night.log)
+        self._every = min(PROGRESS_EVERY, self._hold / 4)
         self._renew_at = clock.now()
 
     def write(self, line: str = "", **changes: Any) -> None:
@@ -54,7 +58,7 @@ class Lease:
             values["log"] = self._log
         if not compare_and_set(Night.objects.filter(self._is_ours()), **values):
             raise TakenOver(f"night {self.night_id}")
-        self._renew_at = now + min(PROGRESS_EVERY, self._hold / 4)
+        self._renew_at = now + self._every
 
     def move(self, state: NightState, line: str, **changes: Any) -> None:
         """Enter the next step."""
@@ -77,7 +81,9 @@ class Lease:
         """Report progress within the step and renew the lease; cheap to call often."""
         if self._watch is not None:
             self._watch(done, total, detail)
-        if self._clock.now() >= self._renew_at or done == total:
+        # A clock that was set back must not keep the lease from being renewed until it has caught up.
+        is_fresh = self._renew_at - self._every <= self._clock.now() < self._renew_at
+        if not is_fresh or done == total:
             self.write(done=done, total=total, detail=detail[:DETAIL_MAX])
 
     def _is_ours(self) -> Q:
@@ -101,9 +107,13 @@ def claim(night_id: int, clock: Clock, hold_s: int, watch: Watch | None = None) 
 
 def free_nights(now: datetime) -> Q:
     """Running nights that may be claimed."""
-    return Q(state__in=NIGHT_STEPS) & (Q(holder="") | Q(held_until_at=None) | Q(held_until_at__lte=now))
+    return Q(state__in=NIGHT_STEPS) & (Q(holder="") | _is_left(now))
 
 
 def stale_nights(now: datetime) -> QuerySet[Night]:
     """Return the running nights that nobody works on: never picked up, or left behind by a worker that died."""
-    return Night.objects.filter(Q(state__in=NIGHT_STEPS) & (Q(held_until_at=None) | Q(held_until_at__lte=now)))
+    return Night.objects.filter(Q(state__in=NIGHT_STEPS) & _is_left(now))
+
+
+def _is_left(now: datetime) -> Q:
+    return Q(held_until_at=None) | Q(held_until_at__lte=now) | Q(held_until_at__gt=now + MAX_HOLD)

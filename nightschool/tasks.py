@@ -12,8 +12,9 @@ from nightschool.context import night_context
 
 log = logging.getLogger("ratchet.nights")
 
-RUN_LIMIT_S = settings.RATCHET_NIGHTS.train_timeout_s + 2 * 3600
-"""Past training's own limit, two hours for the evaluation; a night killed by it is resumed."""
+RUN_LIMIT_S = 3 * settings.RATCHET_NIGHTS.train_timeout_s + 2 * 3600
+"""Past training's own limits (waiting for the data folder, syncing and training may each take as long), two hours for
+the evaluation; a night killed by it is resumed, and would train from the start."""
 
 
 @shared_task(name="nightschool.start_due_nights", queue="maintenance", soft_time_limit=60, time_limit=90)

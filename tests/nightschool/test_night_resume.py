@@ -256,3 +256,41 @@ def test_a_lease_is_claimed_once_and_again_only_when_it_ran_out(world: World) ->
     night.refresh_from_db()
     assert [entry["line"] for entry in night.log] == ["alive", "done: over"]
     assert night.attempts == 2
+
+
+@pytest.mark.req("INV-29", "INV-28")
+def test_a_lease_written_while_the_clock_was_years_ahead_holds_up_no_night(world: World) -> None:
+    night = world.start()
+    now = world.clock.now()
+    world.clock.advance(timedelta(days=3650))
+    dead = claim(night.pk, world.clock, 120)
+    assert dead is not None
+    world.clock.at = now
+    assert resume_stale(world.clock) == [night.pk]
+    assert claim(night.pk, world.clock, 120) is not None
+    with pytest.raises(TakenOver):
+        dead.write("back again")
+
+
+@pytest.mark.req("INV-29")
+def test_hosts_whose_clocks_differ_by_minutes_do_not_take_a_night_from_each_other(world: World) -> None:
+    night = world.start()
+    world.clock.advance(timedelta(minutes=30))
+    assert claim(night.pk, world.clock, 3600) is not None
+    world.clock.advance(-timedelta(minutes=30))
+    assert resume_stale(world.clock) == []
+    assert claim(night.pk, world.clock, 120) is None
+
+
+@pytest.mark.req("INV-29")
+def test_a_clock_that_is_set_back_does_not_stop_the_renewal(world: World) -> None:
+    night = world.start()
+    world.clock.advance(timedelta(hours=5))
+    lease = claim(night.pk, world.clock, 120)
+    assert lease is not None
+    lease.write("before")
+    world.clock.advance(-timedelta(hours=5))
+    lease.progress(1, 9, "after")
+    night.refresh_from_db()
+    assert (night.held_until_at, night.detail) == (world.clock.now() + timedelta(seconds=120), "after")
+    assert resume_stale(world.clock) == []

@@ -45,6 +45,12 @@ def test_the_tasks_have_the_names_and_queues_that_schedules_know() -> None:
     ]
 
 
+@pytest.mark.req("FR-4.6", "INV-28")
+def test_no_night_is_killed_while_its_training_is_within_its_own_limits(settings: Any) -> None:
+    waiting, syncing, training = [settings.RATCHET_NIGHTS.train_timeout_s] * 3
+    assert tasks.run_night.time_limit == waiting + syncing + training + 2 * 3600
+
+
 @pytest.mark.req("FR-4.4", "INV-28")
 def test_due_nights_are_started_and_dispatched_once(
     configured: World, sent: list[int], django_capture_on_commit_callbacks: Any
