@@ -16,7 +16,6 @@ from nightschool.context import NightContext
 from nightschool.dataset import Specs
 from nightschool.trainers.base import Progress, Row
 
-PROGRESS_EVERY = 20
 REFUSALS = frozenset({400, 413, 422})
 """What an endpoint answers to a request that it will never take: the student's own failing."""
 MAX_FAILED_SHARE = 0.02
@@ -38,10 +37,11 @@ class Examiner:
         self._specs = specs
         self._context = context
 
-    def probe(self, golden: Sequence[Row]) -> None:
+    def probe(self, golden: Sequence[Row], progress: Progress) -> None:
         """Make sure that the version answers at all; raises ``EvaluationFailed`` when it does not."""
         failure = None
-        for row in golden[:PROBED_ROWS]:
+        for n_done, row in enumerate(golden[:PROBED_ROWS]):
+            progress(n_done, PROBED_ROWS, f"loading {self._version.adapter}")
             outcome = self._context.models.ask_sync(self._call(row, self._specs[row.task]))
             if not isinstance(outcome, CallFailed):
                 return
@@ -62,8 +62,8 @@ class Examiner:
         failures: Counter[str] = Counter()
         n_invalid = 0
         for n_done, row in enumerate(golden):
-            if n_done % PROGRESS_EVERY == 0:
-                progress(n_done, len(golden), f"scoring {self._version.adapter}")
+            # Before every call: a few slow ones take longer than a night is held without a sign of life.
+            progress(n_done, len(golden), f"scoring {self._version.adapter}")
             spec = self._specs[row.task]
             if spec.is_pinned:
                 continue

@@ -135,7 +135,7 @@ def _trainer(run: NightRun) -> Trainer:
 def load(run: NightRun) -> None:
     """Make sure that the candidate answers, so that a student nobody could load is not scored as a bad one."""
     golden, specs = _golden(run)
-    Examiner(run.version, specs, run.context).probe(golden)
+    Examiner(run.version, specs, run.context).probe(golden, run.lease.progress)
     run.lease.move(NightState.EVALUATING, f"{run.version.adapter} answers")
 
 

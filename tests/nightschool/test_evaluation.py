@@ -1,21 +1,24 @@
 """The golden evaluation: the same call production makes, graded against the stored answer."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from gateway.cascade.serve import serve
-from gateway.cascade.types import CascadePolicy, CascadeRequest, Params, Purpose, Role
+from gateway.cascade.types import Answer, Call, CascadePolicy, CascadeRequest, Params, Purpose, Role
 from gateway.drivers import drive_sync
 from gateway.snapshot import student_route
 from gateway.students.base import StudentUnavailable
 from gateway.upstream.base import UpstreamError
 from ledger.models import Task
 from ledger.versions import create_candidate
-from ledger.vocabulary import VersionState
+from ledger.vocabulary import NightState, VersionState
 from nightschool.dataset import read_dataset
-from nightschool.evaluation import PROGRESS_EVERY, EvaluationFailed, Examiner
+from nightschool.evaluation import EvaluationFailed, Examiner
+from nightschool.lease import TakenOver
+from nightschool.night import resume_stale
 from nightschool.trainers.base import Row
 from tests.fakes import Draws, ScriptedStudent, answer
 from tests.nightschool.conftest import RIGHT, SPEC, WRONG, World, always, asked
@@ -27,7 +30,11 @@ def examiner(world: World) -> tuple[Examiner, list[Row]]:
     return Examiner(version, dataset.specs, world.context), dataset.selection.golden
 
 
-def evaluate(world: World, progress: Any = lambda *seen: None) -> dict[str, Any]:
+def ignore(*seen: Any) -> None:
+    """A progress report that nobody reads."""
+
+
+def evaluate(world: World, progress: Any = ignore) -> dict[str, Any]:
     subject, golden = examiner(world)
     return subject.evaluate(golden, progress)
 
@@ -160,16 +167,38 @@ def test_a_failure_never_quotes_the_error(world: World) -> None:
 
 @pytest.mark.req("FR-5.1")
 def test_it_reports_progress_and_stops_when_the_night_was_taken_over(world: World) -> None:
-    n = 2 * PROGRESS_EVERY + 1
-    world.store(n, "golden")
+    world.store(3, "golden")
     seen: list[tuple[int, int, str]] = []
     evaluate(world, lambda *report: seen.append(report))
-    assert seen == [
-        (0, n, "scoring default-v1"),
-        (PROGRESS_EVERY, n, "scoring default-v1"),
-        (2 * PROGRESS_EVERY, n, "scoring default-v1"),
-        (n, n, "scored default-v1"),
-    ]
+    assert seen == [*[(n, 3, "scoring default-v1") for n in range(3)], (3, 3, "scored default-v1")]
+
+    def lose_it(done: int, total: int, detail: str) -> None:
+        if done == 1:
+            raise TakenOver
+
+    ScriptedStudent.reset(always(RIGHT))
+    with pytest.raises(TakenOver):
+        evaluate(world, lose_it)
+    assert len(ScriptedStudent.calls) == 1
+
+
+@pytest.mark.req("INV-29", "FR-5.1")
+def test_a_slow_student_does_not_cost_the_night_its_lease(world: World) -> None:
+    hold = timedelta(seconds=world.context.nights.hold_s)
+
+    def slow(call: Call) -> Answer:
+        world.clock.advance(hold * 0.9)
+        assert resume_stale(world.clock) == []
+        return answer(*[RIGHT] * call.n, probability=0.9)
+
+    world.store(10)
+    world.store(6, "golden")
+    world.make_live(world.run().version)
+    world.store(10)
+    ScriptedStudent.reset(slow)
+    night = world.run()
+    assert (night.state, night.attempts) == (NightState.DONE, 1)
+    assert len(ScriptedStudent.calls) == 1 + 6 + 6
 
 
 @pytest.mark.req("FR-5.1", "INV-6")
@@ -192,12 +221,12 @@ def test_probing_asks_until_a_row_is_answered(world: World) -> None:
     world.store(5, "golden")
     subject, golden = examiner(world)
     ScriptedStudent.reset(failing_for(["message 1", "message 2"], StudentUnavailable("HTTPError")))
-    subject.probe(golden)
+    subject.probe(golden, ignore)
     assert len(ScriptedStudent.calls) == 3
     ScriptedStudent.reset(lambda call: StudentUnavailable("adapter_missing"))
     with pytest.raises(EvaluationFailed, match=r"^default-v1 cannot be sampled \(adapter_missing\)$"):
-        subject.probe(golden)
+        subject.probe(golden, ignore)
     assert len(ScriptedStudent.calls) == 3
     ScriptedStudent.reset(always(RIGHT))
-    subject.probe(golden)
+    subject.probe(golden, ignore)
     assert len(ScriptedStudent.calls) == 1
