@@ -100,7 +100,7 @@ class Examiner:
     def _rule(self) -> CalibrationRule:
         nights = self._context.nights
         return CalibrationRule(
-            target_precision=nights.golden_target_precision,
+            target_precision=nights.target_precision,
             floor=nights.threshold_floor,
             min_task_golden=nights.min_task_golden,
             is_per_task=nights.is_per_task,

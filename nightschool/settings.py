@@ -9,7 +9,7 @@ class NightSettings:
     """Night School's settings."""
 
     min_new_examples: int = 50
-    golden_target_precision: float = 0.97
+    target_precision: float = 0.97
     threshold_floor: float = 0.5
     min_task_golden: int = 20
     is_per_task: bool = True

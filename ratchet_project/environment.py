@@ -166,6 +166,7 @@ def night_settings(env: Environment, var: Path) -> NightSettings:
     """Build Night School's settings."""
     return NightSettings(
         min_new_examples=env.integer("RATCHET_MIN_NEW_EXAMPLES", 50, 1),
+        target_precision=env.number("RATCHET_TARGET_PRECISION", 0.97, 0.5, 1),
         min_task_golden=env.integer("RATCHET_MIN_TASK_GOLDEN", 20, 1),
         is_per_task=env.flag("RATCHET_PER_TASK_CALIBRATION", True),
         stores_examples=env.flag("RATCHET_STORE_EXAMPLES", True),

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from ratchet_project.environment import Environment, gateway_settings
+from ratchet_project.environment import Environment, gateway_settings, night_settings, release_policy
 from sim.demo import launch
 from sim.demo.environment import NOTICE_LABELS, NOTICE_REAL, Services, demo_environment
 from sim.demo.launch import MARKER, LaunchFailed, fresh_folder
@@ -25,6 +25,13 @@ def test_the_operators_database_broker_keys_and_env_file_stay_out_of_it(tmp_path
     assert made["RATCHET_ENV_FILE"] == os.devnull
     assert made["RATCHET_VAR_DIR"] == str(tmp_path)
     assert made["PATH"] == "/bin"
+
+
+@pytest.mark.req("FR-5.2")
+def test_thresholds_aim_well_above_what_the_gate_asks_for(tmp_path):
+    env = Environment(demo_environment(OWN, tmp_path, 8100, Services()))
+    assert night_settings(env, tmp_path).target_precision == 0.985
+    assert (release_policy(env).min_precision, release_policy(env).tolerance) == (0.95, 0.04)
 
 
 @pytest.mark.req("INV-1", "INV-9")

@@ -1,6 +1,7 @@
 """The golden evaluation: the same call production makes, graded against the stored answer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -215,6 +216,13 @@ def test_a_tasks_own_policy_and_the_settings_reach_the_records(world: World) -> 
     world.store(4, "golden")
     record = evaluate(world)["tasks"]["triage"]
     assert (record["target_precision"], record["min_precision"], record["calibrated"]) == (0.9, 0.8, False)
+
+
+@pytest.mark.req("FR-5.2")
+def test_thresholds_aim_for_the_configured_precision(world: World) -> None:
+    world.context = replace(world.context, nights=replace(world.context.nights, target_precision=0.985))
+    world.store(4, "golden")
+    assert evaluate(world)["tasks"]["triage"]["target_precision"] == 0.985
 
 
 def test_probing_asks_until_a_row_is_answered(world: World) -> None:
