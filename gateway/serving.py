@@ -3,13 +3,13 @@
 The walk of a request: ``api.chat_completions`` parses and authorises, ``Gateway.answer`` below does the rest.
 """
 
+import asyncio
 import logging
 import random
-from asyncio import CancelledError
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from django.db import connections
 
@@ -36,6 +36,9 @@ from ledger.writer.spool import Spool
 from ledger.writer.thread import LedgerWriter
 
 log = logging.getLogger("ratchet.gateway")
+
+DRAIN_S = 5.0
+SETTLE_REST_S = 20.0
 
 
 class Gateway:
@@ -68,6 +71,7 @@ class Gateway:
         )
         self._held: dict[str, CheckPayload] = {}
         self._settlers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="held-checks")
+        self._settling: set[Future[None]] = set()
         self.n_inflight = 0
 
     def start(self) -> None:
@@ -78,13 +82,25 @@ class Gateway:
         self.failures.start()
 
     async def stop(self) -> None:
-        """Commit what is queued and close everything."""
-        self.writer.stop()
-        self._settlers.shutdown(wait=True)
+        """Let requests end, commit what is queued and close everything."""
+        await self._drain()
+        await asyncio.to_thread(self.writer.stop)
         self._dispatcher.stop()
+        await asyncio.to_thread(self._settle_rest)
         self.failures.stop()
         self.snapshots.stop()
         await self.models.aclose()
+
+    async def _drain(self) -> None:
+        """Wait for requests that the server gave up on: each still has to say what it had spent."""
+        deadline = monotonic() + DRAIN_S
+        while self.n_inflight and monotonic() < deadline:
+            await asyncio.sleep(0.01)
+
+    def _settle_rest(self) -> None:
+        """Settle the checks whose text only this process has, for a while; the rest are lost with it."""
+        wait(tuple(self._settling), timeout=SETTLE_REST_S)
+        self._settlers.shutdown(wait=False, cancel_futures=True)
 
     async def answer(self, incoming: Incoming, snapshot: Snapshot) -> tuple[Served, RequestRow]:
         """Serve one request and return once its row is durable.
@@ -117,7 +133,7 @@ class Gateway:
         except RequiredCallFailed as error:
             self._report(admitted.request, error.earlier, incoming)
             raise
-        except CancelledError:
+        except asyncio.CancelledError:
             self._cancelled(incoming, bill)
             raise
         self._report(admitted.request, served.failures, incoming)
@@ -146,7 +162,9 @@ class Gateway:
         for entry in owed:
             held = self._held.pop(entry.request.id.hex, None)
             if held is not None:
-                self._settlers.submit(self._settle_held, entry.request, held)
+                settling = self._settlers.submit(self._settle_held, entry.request, held)
+                self._settling.add(settling)
+                settling.add_done_callback(self._settling.discard)
 
     def _settle_held(self, row: RequestRow, held: CheckPayload) -> None:
         context = SettlingContext(self.settings, self.models, self.clock, self._cipher)
