@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connections
-from django.db.utils import Error
+from django.db.utils import InterfaceError, OperationalError
 
 from ledger.models import Event, Failure
 
@@ -22,7 +22,10 @@ IDLE_S = 0.5
 
 
 class FailureLog:
-    """Collects failures and writes them in groups on its own thread; drops and counts what does not fit."""
+    """Collects failures and writes them in groups on its own thread.
+
+    While the database is away they wait, as many as fit; those that do not, and those it refuses, are counted as dropped.
+    """
 
     def __init__(self, using: str = "default") -> None:
         self._using = using
@@ -31,6 +34,7 @@ class FailureLog:
         self._thread = threading.Thread(target=self._run, name="failure-log", daemon=True)
         self.counts: Counter[str] = Counter()
         self.n_dropped = 0
+        self._is_away = False
 
     def start(self) -> None:
         """Start the thread."""
@@ -95,12 +99,34 @@ class FailureLog:
 
     def _write(self) -> None:
         rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        for model in (Failure, Event):
+            self._write_group(model, [row for row in rows if isinstance(row, model)])
+
+    def _write_group(self, model: type[Failure | Event], rows: list[Failure | Event]) -> None:
+        """Write rows of one kind; when the database refuses the group, one by one, without the ones at fault."""
+        if not rows:
+            return
         try:
-            for model in (Failure, Event):
-                chosen = [row for row in rows if isinstance(row, model)]
-                if chosen:
-                    model.objects.using(self._using).bulk_create(chosen)  # type: ignore[arg-type]
-        except Error as error:
+            model.objects.using(self._using).bulk_create(rows)  # type: ignore[arg-type]
+            self._is_away = False
+        except (OperationalError, InterfaceError) as error:
             connections[self._using].close()
-            self.n_dropped += len(rows)
-            log.error("%d failure rows could not be written: %s", len(rows), type(error).__name__)
+            self._keep(rows, error)
+        except Exception as error:  # noqa: BLE001 - whatever a row holds, the thread goes on
+            if len(rows) == 1:
+                self.n_dropped += 1
+                log.error("a failure row could not be written: %s", type(error).__name__)
+                return
+            for row in rows:
+                self._write_group(model, [row])
+
+    def _keep(self, rows: list[Failure | Event], error: Exception) -> None:
+        kept = rows[: max(MAX_WAITING - len(self._waiting), 0)]
+        self._waiting.extendleft(reversed(kept))
+        self.n_dropped += len(rows) - len(kept)
+        if not self._is_away or len(kept) < len(rows):
+            n_lost = len(rows) - len(kept)
+            log.error(
+                "failure rows cannot be written (%s): %d wait, %d dropped", type(error).__name__, len(kept), n_lost
+            )
+        self._is_away = True
