@@ -24,7 +24,8 @@ IDLE_S = 0.5
 class FailureLog:
     """Collects failures and writes them in groups on its own thread.
 
-    While the database is away they wait, as many as fit; those that do not, and those it refuses, are counted as dropped.
+    While the database is away they wait, as many as fit. Those that do not fit, and those that the database refuses, are
+    counted as dropped.
     """
 
     def __init__(self, using: str = "default") -> None:
@@ -123,10 +124,9 @@ class FailureLog:
     def _keep(self, rows: list[Failure | Event], error: Exception) -> None:
         kept = rows[: max(MAX_WAITING - len(self._waiting), 0)]
         self._waiting.extendleft(reversed(kept))
-        self.n_dropped += len(rows) - len(kept)
-        if not self._is_away or len(kept) < len(rows):
-            n_lost = len(rows) - len(kept)
-            log.error(
-                "failure rows cannot be written (%s): %d wait, %d dropped", type(error).__name__, len(kept), n_lost
-            )
+        n_dropped = len(rows) - len(kept)
+        self.n_dropped += n_dropped
+        if n_dropped or not self._is_away:
+            kind = type(error).__name__
+            log.error("failure rows cannot be written (%s): %d wait, %d dropped", kind, len(kept), n_dropped)
         self._is_away = True
