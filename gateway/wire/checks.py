@@ -11,6 +11,7 @@ from gateway.wire.errors import APIError, invalid_request
 
 Check = Callable[[Any, str], Any]
 
+INT64 = 2**63
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array", dict: "an object"}
 
@@ -110,6 +111,8 @@ def integer(low: int, high: int) -> Check:
     """Return a check for an integer from ``low`` to ``high``."""
 
     def check(value: Any, param: str) -> int:
+        if type(value) is float and abs(value) >= INT64:  # how the parser reads an integer beyond 64 bits
+            _require_range(value, param, low, high, "integer")
         if type(value) is not int:
             raise wrong_type(param, "an integer", value)
         _require_range(value, param, low, high, "integer")

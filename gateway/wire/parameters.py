@@ -6,6 +6,7 @@ from typing import Any
 from gateway.settings import GatewaySettings
 from gateway.wire import tools
 from gateway.wire.checks import (
+    INT64,
     Check,
     array,
     boolean,
@@ -23,7 +24,6 @@ from gateway.wire.errors import invalid_request
 
 MAX_STOPS = 4
 MAX_BIASES = 1024
-INT64 = 2**63
 
 _bias = number(-100, 100)
 

@@ -170,6 +170,8 @@ REFUSED = [
     ({"frequency_penalty": -2.1}, "decimal_below_min_value", "frequency_penalty"),
     ({"seed": 1.5}, "invalid_type", "seed"),
     ({"seed": 2**63}, "integer_above_max_value", "seed"),
+    ({"seed": 1e30}, "integer_above_max_value", "seed"),
+    ({"max_tokens": -1e30}, "integer_below_min_value", "max_tokens"),
     ({"logit_bias": []}, "invalid_type", "logit_bias"),
     ({"logit_bias": {"x": 1}}, "invalid_value", "logit_bias"),
     ({"logit_bias": {"5": 101}}, "decimal_above_max_value", "logit_bias.5"),
@@ -307,6 +309,21 @@ def test_a_nul_character_is_a_400_since_postgresql_cannot_store_it(fields: dict[
 def test_a_paired_surrogate_escape_and_an_escaped_backslash_before_u0000_are_fine() -> None:
     raw = rb'{"model": "m", "messages": [{"role": "user", "content": "\ud83d\ude00 \\u0000"}]}'
     assert parse_chat_request(raw, GatewaySettings()).messages[0]["content"] == "\U0001f600 \\u0000"
+
+
+@pytest.mark.req("FR-1.10")
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (b"9" * 30, "integer_above_max_value"),
+        (b"18446744073709551616", "integer_above_max_value"),
+        (b"-9223372036854775809", "invalid_type"),
+        (b"-" + b"9" * 30, "integer_below_min_value"),
+    ],
+)
+def test_an_integer_beyond_64_bits_is_refused(number: bytes, code: str) -> None:
+    raw = b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "seed": ' + number + b"}"
+    assert (refusal(raw).code, refusal(raw).param) == (code, "seed")
 
 
 @pytest.mark.req("INV-12")
