@@ -22,11 +22,11 @@ def key_digest(key: str) -> str:
 def bearer(authorization: str, x_api_key: str) -> str:
     """Return the key a request carries in ``Authorization: Bearer`` or ``X-API-Key``; empty when it carries none."""
     scheme, _, token = authorization.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else x_api_key.strip()
+    return (token.strip() if scheme.lower() == "bearer" else "") or x_api_key.strip()
 
 
-def identify(key: str, keys: Mapping[str, KeyEntry]) -> KeyEntry | None:
-    """Return whose key this is. The look-up is by digest, so its timing says nothing about a key."""
+def identify(key: str, keys: Mapping[str, KeyEntry | None]) -> KeyEntry | None:
+    """Return whose key this is, unless it is revoked. The look-up is by digest, so its timing says nothing of a key."""
     return keys.get(key_digest(key)) if key else None
 
 

@@ -36,8 +36,8 @@ class Snapshot:
     """Task name to its spec (runtime pins included) and the id of its student."""
     default_student_id: int
     policy: CascadePolicy
-    keys: Mapping[str, KeyEntry] = field(repr=False)
-    """SHA-256 of a key to what it may do."""
+    keys: Mapping[str, KeyEntry | None] = field(repr=False)
+    """SHA-256 of a key to what it may do; a revoked key to ``None``, so that revoking the last one opens nothing."""
     no_train: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -57,9 +57,9 @@ def build_snapshot(settings: GatewaySettings) -> Snapshot:
         for student in Student.objects.all()
     }
     tasks = {task.name: (task_spec(task), task.student_id) for task in Task.objects.all()}
-    keys = {digest: KeyEntry(name) for digest, name in settings.api_keys.items()}
-    for key in ApiKey.objects.filter(is_revoked=False):
-        keys[key.key_sha256] = KeyEntry(key.name, key.may_store)
+    keys: dict[str, KeyEntry | None] = {digest: KeyEntry(name) for digest, name in settings.api_keys.items()}
+    for key in ApiKey.objects.all():
+        keys[key.key_sha256] = None if key.is_revoked else KeyEntry(key.name, key.may_store)
     return Snapshot(
         epoch=epoch,
         students=students,
