@@ -1,8 +1,6 @@
 """The OpenAI endpoints: parse, authorise, call ``Gateway.answer``, present."""
 
-import logging
 import re
-import traceback
 from collections.abc import AsyncIterator, Iterator
 from functools import cached_property
 from typing import Any
@@ -16,14 +14,20 @@ from gateway.access import authorise
 from gateway.arrival import Arrival
 from gateway.cascade.types import RequiredCallFailed
 from gateway.incoming import Incoming, UnknownTask
-from gateway.runtime import gateway, record_refusal
+from gateway.runtime import gateway
 from gateway.serving import Gateway
 from gateway.snapshot import KeyEntry, Snapshot
 from gateway.upstream.base import UpstreamError
 from gateway.wire.chat_request import ChatRequest, parse_chat_request
 from gateway.wire.envelope import Reply, chat_completion, sse_chunks
-from gateway.wire.errors import APIError, internal_error, invalid_request, overloaded, upstream_to_api_error
-from gateway.wire.metadata import task_name
+from gateway.wire.errors import (
+    APIError,
+    model_not_found,
+    overloaded,
+    unknown_task,
+    upstream_to_api_error,
+)
+from gateway.wire.metadata import TASK_KEY, opts_out, task_name
 from ledger.vocabulary import DEFAULT_TASK
 from ledger.writer.thread import QueueFull
 
@@ -45,11 +49,12 @@ api = SlimAPI(
     version="1",
     description="OpenAI-compatible chat completions, answered by the student where the evidence allows it.",
     urls_namespace="v1",
+    openapi_url=None,
     docs_url=None,
 )
 
-log = logging.getLogger("ratchet.http")
-
+TASK_HEADER = "X-Ratchet-Task"
+STORE_HEADER = "X-Ratchet-Store"
 _CLIENT_REQUEST_ID = re.compile(r"\A[\x21-\x7e]{1,64}\Z")
 
 
@@ -58,30 +63,15 @@ def _arrival(request: HttpRequest) -> Arrival:
     return arrival
 
 
-@api.exception_handler(APIError)
-def _refuse(request: HttpRequest, error: APIError) -> HttpResponse:
-    arrival = _arrival(request)
-    record_refusal(error, arrival.id, arrival.at)
-    return _json(error.body, error.status, error.headers)
-
-
 @api.exception_handler(Exception)
-def _crash(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Answer a fault of ours with OpenAI's envelope.
-
-    Its class and place are logged, never its message, which may hold what the client wrote (INV-12).
-    """
-    arrival = _arrival(request)
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    log.error("%s failed: %s\n%s", request_label(arrival.id), type(error).__name__, frames)
-    gateway().failures.optional("gateway_error", type(error).__name__, at=arrival.at, request_id=arrival.id)
-    fault = internal_error()
-    return _json(fault.body, fault.status, fault.headers)
+def _pass_on(request: HttpRequest, error: Exception) -> HttpResponse:  # noqa: ARG001
+    """Leave every error to the slim handler, which also answers those that happen before a view."""
+    raise error
 
 
 _HEADERS = {
-    "X-Ratchet-Task": "The task the request belongs to; without it, metadata.ratchet_task, else the default task.",
-    "X-Ratchet-Store": "'none' keeps the teacher's answers to this request out of training.",
+    TASK_HEADER: "The task the request belongs to; without it, metadata.ratchet_task, else the default task.",
+    STORE_HEADER: "'none', 'false' or '0' keeps the teacher's answers to this request out of training.",
 }
 _CHAT_DOCUMENT = {
     "parameters": [
@@ -134,9 +124,8 @@ async def _complete(running: Gateway, snapshot: Snapshot, key: KeyEntry, arrival
     try:
         served, row = await running.answer(incoming, snapshot)
     except UnknownTask as error:
-        raise invalid_request(
-            "The task is not registered. Register it in the admin, or send no task.", code="unknown_task", param="task"
-        ) from error
+        param = f"metadata.{TASK_KEY}" if incoming.task == chat.task else TASK_HEADER
+        raise unknown_task(param, sorted(snapshot.tasks)) from error
     except QueueFull as error:
         raise overloaded("The ledger cannot keep up.") from error
     except RequiredCallFailed as error:
@@ -176,8 +165,8 @@ def _json(document: Any, status: int = 200, headers: dict[str, str] | None = Non
 
 def _incoming(chat: ChatRequest, key: KeyEntry, arrival: Arrival) -> Incoming:
     headers = arrival.headers
-    header = headers.get("x-ratchet-task")
-    task = task_name(header, "X-Ratchet-Task") if header else chat.task or DEFAULT_TASK
+    named, wish = headers.get("x-ratchet-task"), headers.get("x-ratchet-store")
+    task = task_name(named, TASK_HEADER) if named else chat.task or DEFAULT_TASK
     client_id = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
     return Incoming(
         id=arrival.id,
@@ -187,7 +176,7 @@ def _incoming(chat: ChatRequest, key: KeyEntry, arrival: Arrival) -> Incoming:
         task=task,
         client=key.name,
         key_may_store=key.may_store,
-        store=False if headers.get("x-ratchet-store", "").lower() == "none" else chat.store,
+        store=False if wish and opts_out(wish, STORE_HEADER) else chat.store,
         uses_tools=chat.uses_tools,
         is_multimodal=chat.is_multimodal,
         end_users=tuple(value for value in (chat.end_user, chat.secondary_end_user) if value),
@@ -215,13 +204,26 @@ def _teacher_failed(running: Gateway, error: RequiredCallFailed, incoming: Incom
 @api.get("/models", summary="List models", operation_id="listModels")
 async def list_models(request: HttpRequest) -> HttpResponse:
     """List what answers: the teacher, and every student's live and canary version."""
+    return _json({"object": "list", "data": list((await _models(request)).values())})
+
+
+@api.get("/models/{path:model}", summary="Retrieve a model", operation_id="retrieveModel")
+async def retrieve_model(request: HttpRequest, model: str) -> HttpResponse:
+    """Describe one of the listed models. Its name may hold slashes."""
+    listed = (await _models(request)).get(model)
+    if listed is None:
+        raise model_not_found()
+    return _json(listed)
+
+
+async def _models(request: HttpRequest) -> dict[str, dict[str, Any]]:
     running, arrival = gateway(), _arrival(request)
     snapshot = await running.snapshots.current()
     authorise(arrival.headers, arrival.client_host, snapshot)
     names = {running.settings.teacher.model: "teacher"} if running.settings.teacher.model else {}
     for student in snapshot.students.values():
         names |= {version.adapter: "student" for version in (student.live, student.canary) if version is not None}
-    data = [
-        {"id": name, "object": "model", "created": 0, "owned_by": f"ratchet-{role}"} for name, role in names.items()
-    ]
-    return _json({"object": "list", "data": data})
+    return {
+        name: {"id": name, "object": "model", "created": 0, "owned_by": f"ratchet-{role}"}
+        for name, role in names.items()
+    }

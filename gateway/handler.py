@@ -5,7 +5,7 @@ hops threads to close the response: more than half of a request's CPU. ``/v1`` n
 CSRF, no messages and no ORM on the event loop.
 """
 
-import logging
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from io import BytesIO
@@ -15,19 +15,26 @@ import orjson
 from django.conf import settings as django_settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpResponseBase
-from django.urls import Resolver404, get_resolver
+from django.http import Http404, HttpResponseBase
+from django.urls import get_resolver
 
 from common.ids import request_label, uuid7
 from gateway.arrival import Arrival
 from gateway.background import process_clock
-from gateway.runtime import record_refusal
-from gateway.wire.errors import APIError, body_too_large, method_not_allowed, unknown_url
-
-log = logging.getLogger("ratchet.http")
+from gateway.runtime import record_crash, record_refusal
+from gateway.wire.errors import (
+    APIError,
+    body_too_large,
+    body_too_slow,
+    internal_error,
+    method_not_allowed,
+    unknown_url,
+    unreadable_head,
+)
 
 URLCONF = "gateway.urls"
 NOT_ALLOWED = 405
+BODY_TIMEOUT_S = 60.0
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -53,11 +60,22 @@ class SlimHandler:
             record_refusal(error, request_id, at)
             await _send_error(send, error, request_label(request_id))
             return
+        except Exception as error:  # noqa: BLE001 - whatever failed, the client gets OpenAI's envelope
+            record_crash(error, request_id, at)
+            await _send_error(send, internal_error(), request_label(request_id))
+            return
         response.headers["x-request-id"] = request_label(request_id)
         await _send_response(send, response)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
-        """Read at most the allowed body; the rest of a larger one stays unread."""
+        """Read at most the allowed body, in the allowed time; the rest of a larger one stays unread."""
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                return await self._receive_body(scope, receive)
+        except TimeoutError:
+            raise body_too_slow(BODY_TIMEOUT_S) from None
+
+    async def _receive_body(self, scope: Scope, receive: Receive) -> bytes:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if declared.isdigit() and int(declared) > self._max_body_bytes:
             raise body_too_large(self._max_body_bytes)
@@ -76,13 +94,16 @@ class SlimHandler:
                 return b"".join(chunks)
 
     async def _respond(self, scope: Scope, arrival: Arrival) -> HttpResponseBase:
-        request = ASGIRequest(scope, BytesIO(arrival.body))
+        try:
+            request = ASGIRequest(scope, BytesIO(arrival.body))
+        except ValueError as error:
+            raise unreadable_head() from error
         request.ratchet = arrival  # type: ignore[attr-defined]
         try:
             match = self._resolve(scope["path"])
-        except Resolver404 as error:
+            response: HttpResponseBase = await match.func(request, *match.args, **match.kwargs)
+        except Http404 as error:
             raise unknown_url(str(request.method), scope["path"][:200]) from error
-        response: HttpResponseBase = await match.func(request, *match.args, **match.kwargs)
         if response.status_code == NOT_ALLOWED:
             raise method_not_allowed(str(request.method), response.headers["Allow"])
         return response

@@ -1,15 +1,18 @@
 """The one ``Gateway`` of a server process."""
 
 import gc
+import logging
 import os
 import random
 import secrets
 import socket
+import traceback
 from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings as django_settings
 
+from common.ids import request_label
 from gateway.background import process_clock
 from gateway.dispatch import CheckDispatcher
 from gateway.failures import FailureLog
@@ -17,6 +20,8 @@ from gateway.serving import Gateway
 from gateway.settings import GatewaySettings
 from gateway.tasks import settle_checks
 from gateway.wire.errors import APIError
+
+log = logging.getLogger("ratchet.http")
 
 RECORDED_REFUSALS = frozenset({401, 403, 413, 429})
 
@@ -55,6 +60,16 @@ def record_refusal(error: APIError, arrival_id: UUID, at: datetime) -> None:
     if error.status >= 500 or error.status in RECORDED_REFUSALS:
         code = error.code or error.type
         gateway().failures.refused(f"http_{error.status}", code, at=at, request_id=arrival_id, status=error.status)
+
+
+def record_crash(error: Exception, arrival_id: UUID, at: datetime) -> None:
+    """Log a fault of ours and leave a failure row.
+
+    Its class and place are kept, never its message, which may hold what the client wrote (INV-12).
+    """
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s failed: %s\n%s", request_label(arrival_id), type(error).__name__, frames)
+    gateway().failures.optional("gateway_error", type(error).__name__, at=at, request_id=arrival_id)
 
 
 def _publish(request_ids: list[str]) -> None:

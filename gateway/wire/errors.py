@@ -1,6 +1,6 @@
 """OpenAI's error envelope and the refusals of this gateway in it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -15,6 +15,7 @@ OUR_MISTAKES = {
     404: ("upstream_not_found", "The teacher's model or address was not found."),
 }
 MAX_UPSTREAM_MESSAGE = 500
+MAX_LISTED_TASKS = 20
 
 
 class APIError(Exception):
@@ -61,6 +62,16 @@ def invalid_request(message: str, *, code: str, param: str | None = None) -> API
     return APIError(400, message, code=code, param=param, headers=NO_RETRY)
 
 
+def unknown_task(param: str, registered: Sequence[str]) -> APIError:
+    """400: the task is not registered, and unregistered ones are rejected; ``param`` is where it was named."""
+    names = ", ".join(registered[:MAX_LISTED_TASKS]) + (", ..." if len(registered) > MAX_LISTED_TASKS else "")
+    return invalid_request(
+        f"The task is not registered. Register it in the admin, or send one of these: {names}.",
+        code="unknown_task",
+        param=param,
+    )
+
+
 def invalid_api_key() -> APIError:
     """401: the key is missing or not known."""
     return APIError(
@@ -90,6 +101,20 @@ def method_not_allowed(method: str, allowed: str) -> APIError:
     """405; ``allowed`` lists the methods the endpoint has."""
     return APIError(
         405, f"{method} is not allowed here.", code="method_not_allowed", headers={"Allow": allowed, **NO_RETRY}
+    )
+
+
+def body_too_slow(limit_s: float) -> APIError:
+    """408: the body did not arrive in time."""
+    return APIError(408, f"The request body did not arrive within {limit_s:g} seconds.", code="request_timeout")
+
+
+def unreadable_head() -> APIError:
+    """400: the query string or the ``Content-Type`` header cannot be read."""
+    return invalid_request(
+        "The query string or the Content-Type header could not be read. Send 'Content-Type: application/json'.",
+        code="invalid_header",
+        param="Content-Type",
     )
 
 

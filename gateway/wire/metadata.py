@@ -47,16 +47,23 @@ def task_name(name: str, param: str) -> str:
 
 
 def read_store(body: dict[str, Any], metadata: dict[str, str]) -> bool | None:
-    """Return ``False`` when the request opts out of storage, else ``None``: nothing in it can opt in (INV-22).
+    """Return ``False`` when the request opts out of storage, else ``None``: nothing in it can opt in (INV-22)."""
+    stored = body.get("store")
+    is_refused = opts_out(metadata.get(STORE_KEY, "true"), f"metadata.{STORE_KEY}")
+    if stored is not None and not boolean(stored, "store"):
+        is_refused = True
+    return False if is_refused else None
+
+
+def opts_out(wish: str, param: str) -> bool:
+    """Return whether a word, from the metadata or a header, keeps a request out of storage.
 
     An unknown word is refused, since guessing could store what the client meant to keep out.
     """
-    stored = body.get("store")
-    wish = metadata.get(STORE_KEY, "true").lower()
-    if wish not in _OPT_OUTS and wish not in _OPT_INS:
-        raise invalid_value(f"metadata.{STORE_KEY}", "use true or false")
-    refused = (stored is not None and not boolean(stored, "store")) or wish in _OPT_OUTS
-    return False if refused else None
+    word = wish.lower()
+    if word not in _OPT_OUTS and word not in _OPT_INS:
+        raise invalid_value(param, "use none or false to keep the request out of training, else true")
+    return word in _OPT_OUTS
 
 
 def read_end_users(body: dict[str, Any]) -> tuple[str | None, str | None]:
