@@ -24,7 +24,7 @@ IDLE_S = 0.5
 class FailureLog:
     """Collects failures and writes them in groups on its own thread.
 
-    While the database is away they wait, as many as fit. Those that do not fit, and those that the database refuses, are
+    While the database is away they wait, as many as fit. Those that do not, and those that the database refuses, are
     counted as dropped.
     """
 
