@@ -59,6 +59,8 @@ class CommandTrainer:
             raise TrainingFailed("RATCHET_TRAIN_CMD is not set: there is nothing to train with")
         folder.mkdir(parents=True, exist_ok=True)
         with self._alone(folder, progress) as held:
+            for unfinished in folder.glob(f"{data.name}*.part"):
+                unfinished.unlink(missing_ok=True)
             write_training_file(data, rows)
             if sync:
                 self._run("RATCHET_SYNC_CMD", sync, folder / "sync.log", held, _ticker(progress, 0, "syncing"))

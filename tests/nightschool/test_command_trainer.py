@@ -277,6 +277,15 @@ def test_training_again_overwrites_what_it_left_and_an_adapter_that_is_loaded_is
     assert len(bench.data.read_text().splitlines()) == 2
 
 
+@pytest.mark.req("INV-12", "FR-4.6")
+def test_a_file_that_a_killed_worker_was_writing_does_not_stay(bench: Bench) -> None:
+    bench.train()
+    unfinished = bench.data.with_name("train.jsonlx7k2.part")
+    unfinished.write_text("half of the rows")
+    bench.train()
+    assert sorted(path.name for path in bench.data.parent.iterdir()) == [".lock", "train.jsonl", "train.log"]
+
+
 @pytest.mark.req("INV-29")
 def test_a_training_waits_until_the_data_folder_is_free(bench: Bench) -> None:
     folder = bench.data.parent
