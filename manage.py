@@ -16,6 +16,8 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ConfigurationError as error:
         sys.exit(f"configuration error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

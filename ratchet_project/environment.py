@@ -6,14 +6,18 @@ built once here and passed down. Errors name the variable and the remedy and nev
 
 import hashlib
 import os
+import secrets
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from common.errors import ConfigurationError
 from common.money import Price, usd_to_nusd
 from gateway.settings import EndpointSettings, GatewaySettings
 from nightschool.settings import NightSettings
+from ratchet_project.envfile import read_env_file
 from receipts.licences import LicenceError, declared_licences, require_distillable
 from release.policy import ReleasePolicy
 
@@ -28,6 +32,8 @@ TRAINERS = {
     "command": "nightschool.trainers.command.CommandTrainer",
 }
 KEY_MIN_CHARS = 16
+HTTP_URL = "an http(s) URL, e.g. https://host/v1"
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class Environment:
@@ -42,8 +48,9 @@ class Environment:
         if file:
             try:
                 return Path(file).read_text().strip()
-            except OSError as error:
-                raise ConfigurationError(f"{name}_FILE: cannot read the file ({error.strerror})") from error
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not text"
+                raise ConfigurationError(f"{name}_FILE: cannot read the file ({reason})") from error
         return self._variables.get(name, "").strip() or default
 
     def parse(self, name: str, default: T, read: Callable[[str], T], must: str) -> T:
@@ -78,6 +85,10 @@ class Environment:
         }
         return self.parse(name, default, lambda text: _known(words, text.lower()), "1 or 0")
 
+    def words(self, name: str, default: str = "") -> list[str]:
+        """Words separated by commas, without the spaces around them."""
+        return [word.strip() for word in self.text(name, default).split(",") if word.strip()]
+
     def choice(self, name: str, default: str, among: tuple[str, ...]) -> str:
         """One of ``among``."""
         return self.parse(name, default, lambda text: _known({w: w for w in among}, text), f"one of {', '.join(among)}")
@@ -89,6 +100,13 @@ class Environment:
             self.parse(f"{name}_IN", usd_to_nusd(default_in), usd_to_nusd, must),
             self.parse(f"{name}_OUT", usd_to_nusd(default_out), usd_to_nusd, must),
         )
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError
+    return text.rstrip("/")
 
 
 def _within(value: T, low: T, high: T) -> T:
@@ -106,7 +124,7 @@ def _known(words: Mapping[str, T], text: str) -> T:
 def gateway_settings(env: Environment, var: Path) -> GatewaySettings:
     """Build the gateway's settings; an unlicensed teacher stops startup (INV-1)."""
     teacher = EndpointSettings(
-        base_url=env.text("RATCHET_TEACHER_BASE_URL").rstrip("/"),
+        base_url=env.parse("RATCHET_TEACHER_BASE_URL", "", _http_url, HTTP_URL),
         api_key=env.text("RATCHET_TEACHER_API_KEY"),
         model=env.text("RATCHET_TEACHER_MODEL"),
         price=env.price("RATCHET_TEACHER_PRICE", "1.00", "3.00"),
@@ -118,7 +136,7 @@ def gateway_settings(env: Environment, var: Path) -> GatewaySettings:
     )
     student_timeout_s = env.number("RATCHET_STUDENT_TIMEOUT_S", 15.0, 0.1, 600)
     student = EndpointSettings(
-        base_url=env.text("RATCHET_STUDENT_BASE").rstrip("/"),
+        base_url=env.parse("RATCHET_STUDENT_BASE", "", _http_url, HTTP_URL),
         api_key=env.text("RATCHET_STUDENT_API_KEY"),
         price=env.price("RATCHET_STUDENT_PRICE", "0.06", "0.24"),
         timeout_s=student_timeout_s,
@@ -210,6 +228,8 @@ def _api_keys(env: Environment) -> dict[str, str]:
     keys: dict[str, str] = {}
     entries = [part.strip() for part in env.text("RATCHET_API_KEYS").split(",") if part.strip()]
     single = env.text("RATCHET_API_KEY")
+    if single and len(single) < KEY_MIN_CHARS:
+        raise ConfigurationError(f"RATCHET_API_KEY: must have {KEY_MIN_CHARS} characters or more")
     if single:
         entries.append(f"default:{single}")
     for position, entry in enumerate(entries, 1):
@@ -224,25 +244,62 @@ def _api_keys(env: Environment) -> dict[str, str]:
     return keys
 
 
+def log_level(env: Environment) -> str:
+    """Return the level of what is logged."""
+    levels = {level: level for level in LOG_LEVELS}
+    return env.parse(
+        "RATCHET_LOG_LEVEL", "INFO", lambda text: _known(levels, text.upper()), f"one of {', '.join(LOG_LEVELS)}"
+    )
+
+
 def load(base: Path) -> Environment:
     """Return the environment, with ``.env`` beside ``manage.py`` filling in what the process does not set."""
-    import environ
-
-    file = Path(os.environ.get("RATCHET_ENV_FILE", base / ".env"))
+    named = os.environ.get("RATCHET_ENV_FILE")
+    file = Path(named or base / ".env")
+    if named and not file.exists():
+        raise ConfigurationError("RATCHET_ENV_FILE: there is no such file")
     if file.is_file():
-        environ.Env.read_env(str(file), overwrite=False)
+        read_env_file(file)
     return Environment(os.environ)
 
 
-def local_secret(path: Path) -> str:
-    """Return the machine's own secret key, made once with mode 0600; production sets ``DJANGO_SECRET_KEY`` instead."""
-    import secrets
-
+def own_folder(path: Path, name: str) -> Path:
+    """Make a folder that must be there before anything else; ``name`` is the variable that chooses it."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(descriptor, "w") as file:
-        secret = secrets.token_urlsafe(48)
-        file.write(secret)
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{name}: cannot make the folder {path} ({error.strerror})") from error
+    return path
+
+
+def local_secret(path: Path) -> str:
+    """Return the machine's own secret key, made once with mode 0600; production sets ``DJANGO_SECRET_KEY`` instead.
+
+    The file appears whole, so that a process that starts at the same moment, or after a full disk, reads no half of it.
+    """
+    try:
+        if not path.exists():
+            _make_secret(path)
+        secret = path.read_text().strip()
+    except OSError as error:
+        raise ConfigurationError(
+            f"DJANGO_SECRET_KEY is not set, and the key in {path} cannot be made or read ({error.strerror})"
+        ) from error
+    if not secret:
+        raise ConfigurationError(f"DJANGO_SECRET_KEY is not set, and {path} is empty: remove it to have one made")
     return secret
+
+
+def _make_secret(path: Path) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)

@@ -3,23 +3,28 @@
 import errno
 import ipaddress
 import socket
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
 from django.db import DatabaseError, connection
+from django.utils.module_loading import import_string
 from kombu import Connection
-from kombu.exceptions import OperationalError
 
 from common.money import NUSD_PER_USD
 from gateway.settings import GatewaySettings
 from ledger.models import ApiKey
+from nightschool.settings import NightSettings
 from ratchet_project.environment import Environment
 
 DEFAULT_TEACHER = GatewaySettings().teacher_backend
 CONNECT_TIMEOUT_S = 3
+PORT_MAX = 65535
 
 
 class Level(StrEnum):
@@ -44,7 +49,33 @@ class Finding:
 
 def inspect(gateway: GatewaySettings, env: Environment, broker_url: str) -> list[Finding]:
     """Return the findings about the teacher, the student, the database and the broker."""
-    return [*_teacher(gateway, env), _student(gateway), _database(), _broker(broker_url)]
+    variable = "REDIS_URL" if env.text("REDIS_URL") and not env.text("CELERY_BROKER_URL") else "CELERY_BROKER_URL"
+    return [*_teacher(gateway, env), _student(gateway), _database(), _broker(broker_url, variable)]
+
+
+def own_parts(gateway: GatewaySettings, nights: NightSettings, clock: str) -> Iterator[Finding]:
+    """Yield an error for each class that cannot be imported and each folder that cannot be written to."""
+    classes = [("RATCHET_CLOCK", clock), ("RATCHET_TEACHER_BACKEND", gateway.teacher_backend)]
+    classes += [("RATCHET_STUDENT_BACKENDS", path) for path in gateway.student_backends.values()]
+    classes += [("RATCHET_TRAINERS", path) for path in nights.trainers.values()]
+    for variable, path in classes:
+        try:
+            import_string(path)
+        except Exception as error:  # noqa: BLE001 - an operator's module may fail in any way
+            yield Finding(Level.ERROR, "class", f"cannot import {path} ({variable}): {type(error).__name__}")
+    folders = {
+        "RATCHET_DATA_DIR": nights.data_dir,
+        "RATCHET_ARTEFACT_DIR": gateway.artefact_dir,
+        "RATCHET_SPOOL_DIR": gateway.spool_dir,
+    }
+    for variable, folder in folders.items():
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            yield Finding(Level.ERROR, "folder", f"cannot write to {folder} ({variable}): {reason}")
 
 
 def _teacher(gateway: GatewaySettings, env: Environment) -> Iterator[Finding]:
@@ -93,8 +124,11 @@ def _student(gateway: GatewaySettings) -> Finding:
 def _database() -> Finding:
     where = database_name(connection.settings_dict)
     try:
+        if connection.vendor == "postgresql":
+            # The pool would only say that it got no connection in time.
+            psycopg.connect(**connection.get_connection_params(), connect_timeout=CONNECT_TIMEOUT_S).close()
         connection.ensure_connection()
-    except DatabaseError as error:
+    except (DatabaseError, psycopg.Error) as error:
         reason = " ".join(str(error).split())
         return Finding(Level.ERROR, "database", f"cannot connect to {where} (DATABASE_URL): {reason}")
     return Finding(Level.OK, "database", where)
@@ -107,23 +141,25 @@ def database_name(settings: dict[str, Any]) -> str:
     return f"PostgreSQL database {settings['NAME']} on {settings['HOST'] or 'the local socket'}"
 
 
-def _broker(url: str) -> Finding:
+def _broker(url: str, variable: str) -> Finding:
     if url.startswith("filesystem://"):
         return Finding(Level.OK, "broker", "a folder on this machine (set REDIS_URL for several hosts)")
     try:
         with Connection(url, connect_timeout=CONNECT_TIMEOUT_S) as broker:
             broker.ensure_connection(max_retries=1, interval_start=0, timeout=CONNECT_TIMEOUT_S)
-    except (OperationalError, OSError) as error:
-        return Finding(
-            Level.ERROR, "broker", f"cannot connect to {host_of(url)} (CELERY_BROKER_URL): {type(error).__name__}"
-        )
+    except Exception as error:  # noqa: BLE001 - a transport says of a bad URL whatever its library says
+        return Finding(Level.ERROR, "broker", f"cannot connect to {host_of(url)} ({variable}): {type(error).__name__}")
     return Finding(Level.OK, "broker", host_of(url))
 
 
 def host_of(url: str) -> str:
     """Return the host and port of a URL, without its user, password and path."""
-    parts = urlsplit(url)
-    return f"{parts.hostname or url.split('://', 1)[0]}{f':{parts.port}' if parts.port else ''}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "a URL that cannot be read"
+    return f"{parts.hostname or url.split('://', 1)[0]}{f':{port}' if port else ''}"
 
 
 def is_loopback(host: str) -> bool:
@@ -155,6 +191,8 @@ def access(gateway: GatewaySettings, host: str) -> Finding:
 
 def port_finding(host: str, port: int) -> Finding | None:
     """Return an error when the port cannot be listened on, else ``None``."""
+    if not 1 <= port <= PORT_MAX:
+        return Finding(Level.ERROR, "port", f"{port} is no port: choose one from 1 to {PORT_MAX} with PORT=")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

@@ -4,14 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import environ
-
 from ratchet_project import environment
+from ratchet_project.database import database_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = environment.load(BASE_DIR)
-VAR_DIR = Path(ENV.text("RATCHET_VAR_DIR", str(BASE_DIR / "var")))
-VAR_DIR.mkdir(parents=True, exist_ok=True)
+VAR_DIR = environment.own_folder(Path(ENV.text("RATCHET_VAR_DIR", str(BASE_DIR / "var"))), "RATCHET_VAR_DIR")
 
 RATCHET_GATEWAY = environment.gateway_settings(ENV, VAR_DIR)
 RATCHET_NIGHTS = environment.night_settings(ENV, VAR_DIR)
@@ -22,8 +20,8 @@ RATCHET_NOTICE = ENV.text("RATCHET_NOTICE")
 SECRET_KEY = ENV.text("DJANGO_SECRET_KEY") or environment.local_secret(VAR_DIR / "secret_key")
 RATCHET_GATEWAY = replace(RATCHET_GATEWAY, data_key=RATCHET_GATEWAY.data_key or SECRET_KEY)
 DEBUG = ENV.flag("DJANGO_DEBUG", False)
-ALLOWED_HOSTS = [host.strip() for host in ENV.text("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",")]
-CSRF_TRUSTED_ORIGINS = [origin for origin in ENV.text("DJANGO_CSRF_TRUSTED_ORIGINS").split(",") if origin]
+ALLOWED_HOSTS = ENV.words("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = ENV.words("DJANGO_CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
     "unfold",
@@ -75,24 +73,7 @@ TEMPLATES = [
 ]
 
 
-def _databases() -> dict[str, Any]:
-    url = ENV.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'ratchet.sqlite3'}")
-    database: dict[str, Any] = environ.Env.db_url_config(url)
-    if "sqlite" in database["ENGINE"]:
-        database["OPTIONS"] = {
-            "timeout": 20,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-        }
-    else:
-        # Under ASGI every request of the full stack has a thread of its own; only a pool lets them share connections.
-        size = ENV.integer("RATCHET_DB_POOL_SIZE", 16, 4, 1000)
-        database["OPTIONS"] = {"pool": {"min_size": 1, "max_size": size, "timeout": 10}}
-        database["CONN_HEALTH_CHECKS"] = True
-    return {"default": database}
-
-
-DATABASES = _databases()
+DATABASES = {"default": database_settings(ENV, VAR_DIR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -100,8 +81,7 @@ LANGUAGE_CODE = "en-us"
 FORMAT_MODULE_PATH = "ratchet_project.formats"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = VAR_DIR / "static"
-STATIC_ROOT.mkdir(exist_ok=True)
+STATIC_ROOT = environment.own_folder(VAR_DIR / "static", "RATCHET_VAR_DIR")
 STATICFILES_DIRS = [BASE_DIR / "templates" / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
@@ -121,7 +101,7 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     # message when a worker dies; the outbox sweeps make that a delay, never a loss (INV-28).
     _queue = VAR_DIR / "queue"
     for _name in ("messages", "control"):
-        (_queue / _name).mkdir(parents=True, exist_ok=True)
+        environment.own_folder(_queue / _name, "RATCHET_VAR_DIR")
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": str(_queue / "messages"),
         "data_folder_out": str(_queue / "messages"),
@@ -135,7 +115,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["stderr"], "level": ENV.text("RATCHET_LOG_LEVEL", "INFO").upper()},
+    "root": {"handlers": ["stderr"], "level": environment.log_level(ENV)},
     "loggers": {"httpx": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
 }
 

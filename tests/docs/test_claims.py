@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-READ = re.compile(r'(?:env|ENV)\.(?:text|integer|number|flag|choice|parse|price)\(\s*"([A-Z_]+)"', re.MULTILINE)
+READ = re.compile(r'(?:env|ENV)\.(?:text|integer|number|flag|choice|parse|price|words)\(\s*"([A-Z_]+)"', re.MULTILINE)
 PATHS = re.compile(r'_named_paths\(env, "([A-Z_]+)"\)')
 
 
 def variables_read() -> set[str]:
     names: set[str] = set()
-    for name in ("settings.py", "environment.py"):
+    for name in ("settings.py", "environment.py", "database.py"):
         source = (ROOT / "ratchet_project" / name).read_text()
         for found in READ.findall(source):
             names |= {f"{found}_IN", f"{found}_OUT"} if found.endswith("_PRICE") else {found}

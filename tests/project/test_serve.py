@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection
 from common.clock import SystemClock
 from gateway.keys import create_key
 from gateway.settings import EndpointSettings, GatewaySettings
+from nightschool.settings import NightSettings
 from ratchet_project import preflight
 from ratchet_project.environment import Environment
 from ratchet_project.preflight import Level
@@ -157,3 +158,54 @@ def test_serve_starts_web_workers_nights_and_beat():
     ]
     queues = [spec.argv[spec.argv.index("-Q") + 1] for spec in specs if "-Q" in spec.argv]
     assert queues == ["checks,gate,maintenance", "checks,gate,maintenance", "nights"]
+
+
+def test_a_port_outside_the_range_is_an_error():
+    for port in (0, -1, 65536, 99999):
+        assert preflight.port_finding("127.0.0.1", port).text.startswith(f"{port} is no port")
+
+
+@pytest.mark.parametrize("option", ["--gateways=0", "--workers=-1"])
+def test_a_count_of_processes_below_one_is_refused(option):
+    with pytest.raises(CommandError, match="must be 1 or more"):
+        call_command("serve", option)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("url", ["redis://h:x/0", "redis://[::1", "sqs://x", "http://x", "abc"])
+def test_any_broker_url_that_cannot_be_used_is_an_error_that_names_its_variable(url):
+    found = preflight.inspect(READY, Environment({"REDIS_URL": url}), url)
+    (finding,) = [f for f in found if f.subject == "broker"]
+    assert (finding.level, "(REDIS_URL)" in finding.text) == (Level.ERROR, True)
+
+
+def parts(gateway=READY, nights=None, clock="common.clock.SystemClock"):
+    return [finding.text for finding in preflight.own_parts(gateway, nights or NightSettings(), clock)]
+
+
+@pytest.fixture
+def folders(tmp_path):
+    gateway = replace(READY, artefact_dir=str(tmp_path / "a"), spool_dir=str(tmp_path / "s"))
+    return gateway, NightSettings(data_dir=str(tmp_path / "d"))
+
+
+def test_a_class_that_cannot_be_imported_is_an_error_that_names_its_variable(folders):
+    gateway, nights = folders
+    assert parts(gateway, nights) == []
+    assert parts(gateway, nights, "no.such.clock") == [
+        "cannot import no.such.clock (RATCHET_CLOCK): ModuleNotFoundError"
+    ]
+    assert parts(replace(gateway, teacher_backend="x"), nights) == [
+        "cannot import x (RATCHET_TEACHER_BACKEND): ImportError"
+    ]
+    assert parts(replace(gateway, student_backends={"mine": "common.clock.Nope"}), nights) == [
+        "cannot import common.clock.Nope (RATCHET_STUDENT_BACKENDS): ImportError"
+    ]
+    assert parts(gateway, replace(nights, trainers={"mine": ""})) == ["cannot import  (RATCHET_TRAINERS): ImportError"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error_that_names_its_variable(folders):
+    gateway, nights = folders
+    assert parts(replace(gateway, spool_dir="/dev/null/spool"), nights) == [
+        "cannot write to /dev/null/spool (RATCHET_SPOOL_DIR): Not a directory"
+    ]

@@ -1,7 +1,7 @@
 """``manage.py serve``: web, workers and beat on this machine, after checking what they need."""
 
 import signal
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +14,13 @@ from ratchet_project.processes import process_specs
 from ratchet_project.supervisor import CannotStart, Supervisor
 
 
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError("must be 1 or more")
+    return number
+
+
 class Command(BaseCommand):
     """Checks the configuration, prepares the database and runs every process until it is told to stop."""
 
@@ -23,13 +30,18 @@ class Command(BaseCommand):
         """Add where to listen and how many processes to run."""
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
         parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000)")
-        parser.add_argument("--gateways", type=int, default=1, help="gateway processes on that port (default 1)")
-        parser.add_argument("--workers", type=int, default=1, help="worker processes for checks and ticks (default 1)")
+        parser.add_argument(
+            "--gateways", type=_at_least_one, default=1, help="gateway processes on that port (default 1)"
+        )
+        parser.add_argument(
+            "--workers", type=_at_least_one, default=1, help="worker processes for checks and ticks (default 1)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Refuse with a clear message, or run until SIGTERM or SIGINT."""
         host, port = options["host"], options["port"]
         self._report(preflight.inspect(settings.RATCHET_GATEWAY, settings.ENV, settings.CELERY_BROKER_URL))
+        self._report([*preflight.own_parts(settings.RATCHET_GATEWAY, settings.RATCHET_NIGHTS, settings.RATCHET_CLOCK)])
         taken = preflight.port_finding(host, port)
         self._report([taken] if taken else [])
         call_command("migrate", interactive=False, verbosity=0)
