@@ -10,7 +10,7 @@ import pytest
 
 from gateway.students.linear import cache as cache_module
 from gateway.students.linear.artefact import ArtefactError
-from gateway.students.linear.cache import RETRY_S, ArtefactCache
+from gateway.students.linear.cache import IDLE_S, RETRY_S, ArtefactCache
 from gateway.students.linear.model import LinearModel
 from tests.students.conftest import toy_model
 
@@ -84,14 +84,28 @@ def test_reading_does_not_block_the_event_loop_and_a_client_that_hangs_up_takes_
 @pytest.mark.req("INV-7")
 def test_the_version_used_longest_ago_leaves_memory(reader: Reader) -> None:
     reader.go.set()
-    cache = new_cache(capacity=2)
+    now = 0.0
+    cache = new_cache(lambda: now, capacity=2)
     first = cache.get(reference("a"))
     cache.get(reference("b"))
+    now = IDLE_S
     assert cache.get(reference("a")) is first
     cache.get(reference("c"))
     assert cache.get(reference("a")) is first
     assert reader.n_reads == 3
     cache.get(reference("b"))
+    assert reader.n_reads == 4
+
+
+@pytest.mark.req("INV-7")
+def test_more_versions_in_use_than_fit_do_not_push_each_other_out(reader: Reader) -> None:
+    reader.go.set()
+    now = 0.0
+    cache = new_cache(lambda: now, capacity=2)
+    for _ in range(5):
+        for name in "abcd":
+            cache.get(reference(name))
+            now += IDLE_S / 5
     assert reader.n_reads == 4
 
 

@@ -14,16 +14,23 @@ from gateway.students.linear.model import LinearModel
 
 RETRY_S = 5.0
 """How long a failed read is remembered, so that a missing file is not looked for on every request."""
+IDLE_S = 600.0
+"""How long an artefact must be unused to be dropped: more versions in use than the cache holds would otherwise push
+each other out, and every request would read its artefact from disk."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Entry:
     loading: Future[LinearModel]
     started_at: float
+    used_at: float
 
 
 class ArtefactCache:
-    """Loaded models by the SHA-256 of their artefact; keeps the ``capacity`` used last. Safe between threads."""
+    """Loaded models by the SHA-256 of their artefact. Safe between threads.
+
+    Keeps the ``capacity`` used last, and all that were used in the last ``IDLE_S``.
+    """
 
     def __init__(self, root: Path, monotonic: Callable[[], float], capacity: int = 16) -> None:
         self._root = root
@@ -52,22 +59,30 @@ class ArtefactCache:
     def _claim(self, reference: Mapping[str, Any]) -> tuple[Future[LinearModel], bool]:
         key = f"{reference.get('sha256')}:{reference.get('path')}"
         with self._lock:
+            now = self._monotonic()
             entry = self._entries.get(key)
-            if entry is not None and not self._is_due_again(entry):
+            if entry is not None and not self._is_due_again(entry, now):
+                entry.used_at = now
                 self._entries.move_to_end(key)
                 return entry.loading, False
             loading: Future[LinearModel] = Future()
             # A running future cannot be cancelled, so a client that hangs up does not take the others' load with it.
             loading.set_running_or_notify_cancel()
-            self._entries[key] = _Entry(loading, self._monotonic())
+            self._entries[key] = _Entry(loading, started_at=now, used_at=now)
             self._entries.move_to_end(key)
-            while len(self._entries) > self._capacity:
-                self._entries.popitem(last=False)
+            self._drop_idle(now)
             return loading, True
 
-    def _is_due_again(self, entry: _Entry) -> bool:
+    def _is_due_again(self, entry: _Entry, now: float) -> bool:
         has_failed = entry.loading.done() and entry.loading.exception() is not None
-        return has_failed and self._monotonic() - entry.started_at >= RETRY_S
+        return has_failed and now - entry.started_at >= RETRY_S
+
+    def _drop_idle(self, now: float) -> None:
+        while len(self._entries) > self._capacity:
+            oldest = next(iter(self._entries))
+            if now - self._entries[oldest].used_at < IDLE_S:
+                return
+            del self._entries[oldest]
 
     def _load(self, loading: Future[LinearModel], reference: Mapping[str, Any]) -> None:
         try:
