@@ -83,10 +83,15 @@ def _choice(entry: Any) -> Completion:
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
-        return content
+        return _storable(content)
     parts = content if isinstance(content, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
+    return _storable("".join(text for text in texts if isinstance(text, str)))
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL refuses NUL in any text, and with it the row of the whole request."""
+    return text.replace("\x00", "\ufffd")
 
 
 def _finish_reason(value: Any) -> str:

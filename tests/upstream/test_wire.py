@@ -133,6 +133,13 @@ def test_only_junk_logprobs_are_no_logprobs() -> None:
     assert parse(with_logprobs("x")).completions[0].logprobs is None
 
 
+@pytest.mark.req("FR-1.11")
+def test_nul_never_leaves_the_parser() -> None:
+    parts = {"choices": [{"message": {"content": [{"type": "text", "text": "c\x00"}]}}]}
+    assert parse(completion("a\x00b")).completions[0].text == "a\ufffdb"
+    assert parse(parts).completions[0].text == "c\ufffd"
+
+
 def test_lone_surrogates_and_bad_utf8_never_leave_the_parser() -> None:
     raw = json.dumps(completion("a\ud800b")).encode()
     assert parse(raw).completions[0].text == "a?b"
