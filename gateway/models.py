@@ -78,7 +78,8 @@ class Models:
                 )
             backend = load_path(paths[key], "RATCHET_STUDENT_BACKENDS")(self._settings, self._rng)
             self._listen(backend)
-            self._backends[key] = backend
+            # Threads that race here must share one backend: its breakers and connections are the process's.
+            self._backends.setdefault(key, backend)
         return self._backends[key]
 
     async def ask(self, call: Call) -> Outcome:
@@ -88,7 +89,7 @@ class Models:
                 return await self.teacher.complete(call)
             return await self.backend(call.student.backend).sample(call)
         except (UpstreamError, StudentUnavailable) as error:
-            return CallFailed(error.kind, error.is_breaker_open, error)
+            return _failed(error)
         except Exception as error:  # noqa: BLE001 - a bug in a provider escalates, it never fails a request (INV-7)
             return CallFailed(type(error).__name__, error=error)
 
@@ -99,6 +100,11 @@ class Models:
                 return self.teacher.complete_sync(call)
             return self.backend(call.student.backend).sample_sync(call)
         except (UpstreamError, StudentUnavailable) as error:
-            return CallFailed(error.kind, error.is_breaker_open, error)
+            return _failed(error)
         except Exception as error:  # noqa: BLE001 - as above
             return CallFailed(type(error).__name__, error=error)
+
+
+def _failed(error: UpstreamError | StudentUnavailable) -> CallFailed:
+    spent = error.spent if isinstance(error, StudentUnavailable) else ()
+    return CallFailed(error.kind, error.is_breaker_open, error, spent)

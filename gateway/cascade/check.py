@@ -109,6 +109,7 @@ def _shadow(
     outcome = yield student_call(request, version, Purpose.SHADOW, request.student.samples)
     if not isinstance(outcome, Answer):
         verdict.failures.append(outcome)
+        verdict.bill.add_student(policy, outcome.spent)
         verdict.shadow = "failed"
         return
     verdict.bill.add_student(policy, outcome.completions)

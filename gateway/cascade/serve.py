@@ -133,6 +133,7 @@ def _ask_student(
         return _Attempt(Route.TASK_DISABLED, threshold=threshold)
     outcome = yield student_call(request, version, Purpose.SAMPLE, max(request.student.samples, request.params.n))
     if isinstance(outcome, CallFailed):
+        bill.add_student(policy, outcome.spent)
         route = Route.STUDENT_BREAKER if outcome.is_breaker_open else Route.STUDENT_ERROR
         return _Attempt(route, failure=outcome)
     samples = outcome.completions

@@ -180,11 +180,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """The outcome of a call that failed. ``kind`` is the error's class and status, never a message."""
+    """The outcome of a call that failed. ``kind`` is the error's class and status, never a message.
+
+    ``spent`` are the choices of an answer that came, cannot be used and is billed all the same.
+    """
 
     kind: str
     is_breaker_open: bool = False
     error: Exception | None = None
+    spent: Sequence[Completion] = ()
 
 
 Outcome = Answer | CallFailed

@@ -1,18 +1,30 @@
 """The interface of a student: something that draws samples of an answer."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from gateway.cascade.types import Answer, Call
+from gateway.cascade.types import Answer, Call, Completion
 
 
 class StudentUnavailable(Exception):
-    """Sampling failed. ``kind`` names the class (and status), never a message or a text."""
+    """Sampling failed. ``kind`` names the class (and status), never a message or a text.
 
-    def __init__(self, kind: str, *, is_breaker_open: bool = False, is_adapter_missing: bool = False) -> None:
+    ``spent`` are samples that came and cannot be used; they are billed all the same.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        is_breaker_open: bool = False,
+        is_adapter_missing: bool = False,
+        spent: Sequence[Completion] = (),
+    ) -> None:
         super().__init__(kind)
         self.kind = kind
         self.is_breaker_open = is_breaker_open
         self.is_adapter_missing = is_adapter_missing
+        self.spent = spent
 
 
 class StudentBackend(Protocol):

@@ -101,5 +101,5 @@ def _names(message: str, adapter: str) -> bool:
 def _complete_set(answer: Answer, call: Call) -> Answer:
     """Refuse fewer samples than asked for: the threshold was calibrated on the agreement of a full set."""
     if len(answer.completions) < call.n:
-        raise StudentUnavailable("too_few_samples")
+        raise StudentUnavailable("too_few_samples", spent=answer.completions)
     return answer

@@ -125,3 +125,10 @@ def test_an_audit_of_several_choices_measures_a_baseline_that_bills_the_prompt_o
     verdict = world.check(by_role(not_called, answer(BILLING)), request=request, wants_audit=True)
     assert verdict.bill.teacher_cost_nusd == TEACHER_COST
     assert verdict.baseline_nusd == 10 * 1000 + 3 * 5 * 3000
+
+
+@pytest.mark.req("INV-27", "FR-2.13")
+def test_a_shadow_that_gave_too_few_samples_is_paid_for(world: World):
+    short = CallFailed("too_few_samples", spent=answer(BILLING, BILLING).completions)
+    verdict = world.check(by_role(short, not_called), shadow=SHADOW)
+    assert (verdict.shadow, verdict.bill.student_cost_nusd) == ("failed", 10 * 60 + 2 * 5 * 240)

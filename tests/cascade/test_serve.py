@@ -259,3 +259,11 @@ def test_a_driver_that_stops_midway_knows_what_was_spent(world: World):
     assert steps.send(unsure).role is Role.TEACHER
     steps.close()
     assert bill.cost_nusd == 10 * 60 + 15 * 240
+
+
+@pytest.mark.req("INV-27", "FR-2.13")
+def test_samples_that_came_and_cannot_be_used_are_paid_for(world: World):
+    short = CallFailed("too_few_samples", spent=answer(BILLING, BILLING).completions)
+    served = world.serve(by_role(short, TEACHER), student=routed(live=LIVE))
+    assert (served.route, served.is_student_sampled) == (Route.STUDENT_ERROR, False)
+    assert served.bill.student_cost_nusd == 10 * 60 + 2 * 5 * 240

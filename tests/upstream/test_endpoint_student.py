@@ -116,7 +116,8 @@ def test_another_404_is_no_lost_adapter(ask: Ask, upstream: Upstream, waits: Wai
 def test_fewer_samples_than_asked_for_are_no_sample_set(ask: Ask, upstream: Upstream, waits: Waits) -> None:
     upstream.replies(ok("a", "b"))
     student = make(waits, upstream.base_url, breaker_failures=1)
-    assert refused(ask, student, student_call()).kind == "too_few_samples"
+    error = refused(ask, student, student_call())
+    assert (error.kind, [one.text for one in error.spent]) == ("too_few_samples", ["a", "b"])
     assert states(student) == {"student": "closed"}
 
 
