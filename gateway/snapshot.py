@@ -4,6 +4,7 @@ Reading the epoch before the rows makes a snapshot safe against a change in betw
 the next look rebuilds it.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from ledger.models import ApiKey, NoTrain, StateEpoch, Student, Task, Version
 from ledger.switches import Switches, read_switches
 from ledger.taskspec import TaskSpec, parse_spec
 from ledger.vocabulary import DEFAULT_STUDENT, VersionState
+
+log = logging.getLogger("ratchet.snapshot")
 
 ROUTED_STATES = [VersionState.LIVE, VersionState.CANARY, VersionState.SHADOW]
 
@@ -72,8 +75,16 @@ def build_snapshot(settings: GatewaySettings) -> Snapshot:
 
 
 def task_spec(task: Task) -> TaskSpec:
-    """Return a task's spec; a runtime pin pins it without changing its spec hash."""
-    spec = parse_spec(task.name, task.spec)
+    """Return a task's spec; a runtime pin pins it without changing its spec hash.
+
+    A spec that this code cannot read leaves the task to the teacher, without storing: one bad row must not keep
+    everyone's switches, rollbacks and keys from being read.
+    """
+    try:
+        spec = parse_spec(task.name, task.spec)
+    except ValueError:
+        log.error("the spec of task %s cannot be read: the teacher alone answers it", task.name)
+        return TaskSpec(task.name, is_pinned=True, may_store=False)
     if not task.is_runtime_pinned:
         return spec
     pinned = TaskSpec(spec.name, spec.fields, True, spec.may_store, spec.target_precision, spec.min_precision)

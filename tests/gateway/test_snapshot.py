@@ -186,3 +186,21 @@ def test_without_per_task_records_a_changed_spec_still_serves_nothing(clock: Man
     assert version_route(version).threshold_for(spec) == 0.7
     version.evaluation["spec_hashes"] = {"triage": "an older spec"}
     assert version_route(version).threshold_for(spec) == SERVE_NOTHING
+
+
+@pytest.mark.usefixtures("student")
+@pytest.mark.req("INV-7", "INV-10", "FR-12.1")
+@pytest.mark.parametrize("junk", [{"no such option": 1}, [], "x", {"fields": {"a": {"type": "of a later release"}}}])
+def test_a_task_whose_spec_cannot_be_read_is_left_to_the_teacher_and_holds_up_no_other_change(
+    clock: ManualClock, junk: Any
+):
+    make_task(clock, "sound")
+    make_task(clock)
+    Task.objects.filter(name="triage").update(spec=junk)
+    RuntimeFlag.objects.create(name="student_disabled", value="on", updated_at=clock.now(), updated_by="ops")
+    settings = scripted_settings()
+    snapshot = build_snapshot(settings)
+    assert snapshot.policy.is_student_disabled
+    admitted = admit(incoming(clock), snapshot, settings)
+    assert (admitted.request.teacher_only, admitted.opt_out) == (Route.PINNED, "task")
+    assert admit(incoming(clock, task="sound"), snapshot, settings).request.teacher_only is None
