@@ -31,7 +31,7 @@ from gateway.settling import SettlingContext, settle_check
 from gateway.snapshot import Snapshot, build_snapshot, read_epoch
 from gateway.upstream.breaker import Transition
 from gateway.watcher import SnapshotWatcher
-from ledger.rows import CheckRow, LedgerEntry, RequestRow
+from ledger.rows import CheckRow, ExampleRow, LedgerEntry, RequestRow
 from ledger.writer.spool import Spool
 from ledger.writer.thread import LedgerWriter
 
@@ -113,7 +113,7 @@ class Gateway:
         admitted = admit(incoming, snapshot, self.settings)
         served, admitted = await self._serve(incoming, admitted, snapshot)
         row = request_row(incoming, admitted, served, wall_ms=(perf_counter() - started) * 1000)
-        examples = served_example(incoming, admitted, served, self.settings)
+        examples = self._examples(incoming, admitted, served)
         row.stored = bool(examples)
         owed = check_input(admitted, served)
         check = self._check_row(row, owed, admitted) if owed is not None else None
@@ -138,6 +138,21 @@ class Gateway:
             raise
         self._report(admitted.request, served.failures, incoming)
         return served, admitted
+
+    def _examples(self, incoming: Incoming, admitted: Admitted, served: Served) -> list[ExampleRow]:
+        """Return what is stored of a served request, none or one; storing is optional and fails no request (INV-7)."""
+        try:
+            return served_example(incoming, admitted, served, self.settings)
+        except Exception as error:  # noqa: BLE001 - whatever redaction or hashing met in the text
+            self.failures.optional(
+                "store_error",
+                type(error).__name__,
+                at=incoming.at,
+                request_id=incoming.id,
+                client=incoming.client,
+                task=incoming.task,
+            )
+            return []
 
     def _check_row(self, row: RequestRow, owed: CheckInput, admitted: Admitted) -> CheckRow:
         """Return the outbox row; the text of an opted-out request stays in this process's memory."""

@@ -313,3 +313,18 @@ def test_when_student_and_teacher_both_fail_both_failures_are_recorded(serve, tr
         ("student_error", "timeout", "triage"),
         ("teacher_error", "http_500", "triage"),
     }
+
+
+@pytest.mark.req("INV-7", "INV-12", "INV-27")
+def test_an_answer_that_cannot_be_stored_is_served_and_booked_all_the_same(serve, triage, monkeypatch):
+    def crash(*args: Any) -> None:
+        raise RuntimeError("secret text of a user")
+
+    monkeypatch.setattr("gateway.storing.redact_messages", crash)
+    ScriptedTeacher.reset(lambda call: answer(BILLING, tokens=(100, 20)))
+    block = ask(sdk(serve())).model_extra["ratchet"]
+    row = Request.objects.get()
+    assert (block["stored"], row.stored, row.cost_nusd, Example.objects.count()) == (False, False, 160_000, 0)
+    wait_for(lambda: Failure.objects.exists() and Event.objects.filter(kind="store_error").exists())
+    assert Failure.objects.values_list("stage", "error", "task").get() == ("store_error", "RuntimeError", "triage")
+    assert Event.objects.get(kind="store_error").detail == "triage: RuntimeError (number 1)"
