@@ -1,6 +1,7 @@
 """The rules the database itself keeps, as triggers on both engines.
 
-- Append-only tables refuse UPDATE and DELETE (INV-17).
+- Append-only tables refuse UPDATE and DELETE, and what amounts to them: PostgreSQL's TRUNCATE, and SQLite's REPLACE,
+  which deletes without telling the triggers of DELETE (INV-17).
 - A version changes state or traffic only together with the next stage number, never leaves its student or number, never
   goes back to ``candidate``, and its bill of materials is written once (INV-5, INV-14, INV-29).
 - An audit or shadow verdict is written once (INV-28).
@@ -8,6 +9,13 @@
 """
 
 APPEND_ONLY = ["ledger_event", "ledger_adminaction", "ledger_versionleaf", "ledger_receipt", "ledger_tombstone"]
+_KEYS: dict[str, list[tuple[str, ...]]] = {
+    "ledger_event": [("id",)],
+    "ledger_adminaction": [("id",)],
+    "ledger_versionleaf": [("id",), ("version_id", "split", "key")],
+    "ledger_receipt": [("id",), ("on", "client")],
+    "ledger_tombstone": [("hash",)],
+}
 SNAPSHOT_SOURCES = [
     "ledger_student",
     "ledger_version",
@@ -43,6 +51,41 @@ def drop_sql(vendor: str) -> list[str]:
     """Return the statements that drop every trigger again."""
     is_sqlite = vendor == "sqlite"
     return [f"DROP TRIGGER IF EXISTS {name}" + ("" if is_sqlite else f" ON {table}") for name, table in _names(vendor)]
+
+
+def create_guards_sql(vendor: str) -> list[str]:
+    """Return the statements that create the triggers for TRUNCATE (``postgresql``) or REPLACE (``sqlite``)."""
+    if vendor == "sqlite":
+        return [
+            f"CREATE TRIGGER {table}_append_only_replace BEFORE INSERT ON {table} "  # noqa: S608 - our own names
+            f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {_same_row(table)}) "
+            f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+            for table in APPEND_ONLY
+        ]
+    refusals = [
+        f"CREATE TRIGGER {table}_append_only_truncate BEFORE TRUNCATE ON {table} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION ratchet_append_only()"
+        for table in APPEND_ONLY
+    ]
+    return refusals + [
+        f"CREATE TRIGGER {table}_epoch_truncate AFTER TRUNCATE ON {table} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION ratchet_bump_epoch()"
+        for table in SNAPSHOT_SOURCES
+    ]
+
+
+def drop_guards_sql(vendor: str) -> list[str]:
+    """Return the statements that drop the triggers of ``create_guards_sql`` again."""
+    if vendor == "sqlite":
+        return [f"DROP TRIGGER IF EXISTS {table}_append_only_replace" for table in APPEND_ONLY]
+    names = [(f"{table}_append_only_truncate", table) for table in APPEND_ONLY]
+    names += [(f"{table}_epoch_truncate", table) for table in SNAPSHOT_SOURCES]
+    return [f"DROP TRIGGER IF EXISTS {name} ON {table}" for name, table in names]
+
+
+def _same_row(table: str) -> str:
+    keys = (" AND ".join(f'"{column}" = NEW."{column}"' for column in key) for key in _KEYS[table])
+    return " OR ".join(f"({key})" for key in keys)
 
 
 def _names(vendor: str) -> list[tuple[str, str]]:

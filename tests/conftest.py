@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.backends.sqlite3.base import DatabaseOperations
 
 from common.clock import ManualClock
 from common.money import Price
 from gateway.settings import EndpointSettings, GatewaySettings
 from ledger.bootstrap import ensure_defaults
 from ledger.models import StateEpoch, Student, Task
-from ledger.triggers import create_sql, drop_sql
+from ledger.triggers import create_guards_sql, create_sql, drop_guards_sql, drop_sql
 from receipts.licences import OPENMDW
 from tests.fakes import ScriptedStudent, ScriptedTeacher
 
@@ -25,20 +24,22 @@ TEACHER_MODEL = "nvidia/nemotron-3-ultra"
 
 @pytest.fixture(autouse=True, scope="session")
 def _append_only_tables_can_be_flushed() -> Iterator[None]:
-    """Between transactional tests SQLite empties tables with DELETE, which the append-only triggers rightly refuse."""
-    flush = DatabaseOperations.execute_sql_flush
+    """Between transactional tests Django empties every table, which the append-only triggers rightly refuse."""
+    flush = connection.ops.execute_sql_flush
+    is_sqlite = connection.vendor == "sqlite"
+    drop, create = (drop_sql, create_sql) if is_sqlite else (drop_guards_sql, create_guards_sql)
 
-    def flush_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
-        with self.connection.cursor() as cursor:
-            for statement in drop_sql("sqlite"):
+    def flush_without_triggers(sql_list: list[str]) -> None:
+        with connection.cursor() as cursor:
+            for statement in drop(connection.vendor):
                 cursor.execute(statement)
-            flush(self, sql_list)
-            for statement in create_sql("sqlite"):
+            flush(sql_list)
+            for statement in create(connection.vendor):
                 cursor.execute(statement)
 
-    DatabaseOperations.execute_sql_flush = flush_without_triggers  # type: ignore[method-assign]
+    connection.ops.execute_sql_flush = flush_without_triggers  # type: ignore[method-assign]
     yield
-    DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign]
+    connection.ops.execute_sql_flush = flush  # type: ignore[method-assign]
 
 
 @pytest.fixture

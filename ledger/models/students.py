@@ -6,6 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Q
 
+from ledger.models.fields import OrderedJSONField
 from ledger.taskspec import TASK_NAME_PATTERN
 from ledger.vocabulary import IN_FLIGHT, TaskSource, VersionState
 
@@ -79,7 +80,7 @@ class Task(models.Model):
 
     name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(TASK_NAME_PATTERN)])
     student = models.ForeignKey(Student, on_delete=models.PROTECT, related_name="tasks")
-    spec = models.JSONField(help_text="The task spec document (docs/tasks.md).")
+    spec = OrderedJSONField(help_text="The task spec document (docs/tasks.md); the order of its fields counts.")
     spec_hash = models.CharField(max_length=64)
     source = models.CharField(max_length=8, choices=TaskSource.choices)
     is_runtime_pinned = models.BooleanField(default=False, help_text="Pinned to the teacher by an operator.")

@@ -7,8 +7,20 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from common.clock import ManualClock
-from ledger.models import Event, Request, StateEpoch, Student, Task, Tombstone, Version, VersionLeaf
+from ledger.models import (
+    AdminAction,
+    Event,
+    Receipt,
+    Request,
+    StateEpoch,
+    Student,
+    Task,
+    Tombstone,
+    Version,
+    VersionLeaf,
+)
 from ledger.rows import RequestRow
+from ledger.triggers import create_guards_sql, create_sql
 
 pytestmark = pytest.mark.usefixtures("ledger")
 
@@ -92,6 +104,68 @@ def test_append_only_tables_refuse_updates_and_deletes(clock: ManualClock):
         assert "append-only" in refused(f"DELETE FROM {table}")
     assert "append-only" in refused("UPDATE ledger_event SET detail = 'v2'")
     assert Event.objects.get().detail == "v1"
+
+
+APPEND_ONLY = ["ledger_event", "ledger_adminaction", "ledger_versionleaf", "ledger_receipt", "ledger_tombstone"]
+
+
+@pytest.fixture
+def sealed(ledger: None, clock: ManualClock) -> None:
+    """One row in every append-only table."""
+    now = clock.now()
+    version = make_version(clock, 1)
+    Event.objects.create(at=now, on=now.date(), kind="live", detail="v1")
+    AdminAction.objects.create(at=now, actor="ann", action="retire", target="v1")
+    VersionLeaf.objects.create(version=version, split="train", key="a" * 64, value="b" * 64)
+    Receipt.objects.create(on=now.date(), document={"saved": 1}, created_at=now)
+    Tombstone.objects.create(hash="c" * 64, created_at=now)
+
+
+def columns_of(table: str) -> list[str]:
+    with connection.cursor() as cursor:
+        return [column.name for column in connection.introspection.get_table_description(cursor, table)]
+
+
+@pytest.mark.req("INV-17")
+@pytest.mark.parametrize("table", APPEND_ONLY)
+@pytest.mark.usefixtures("sealed")
+def test_append_only_tables_refuse_what_amounts_to_a_delete(table: str):
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        assert "append-only" in refused(f"TRUNCATE {table} CASCADE")
+        return
+    names = ", ".join(f'"{name}"' for name in columns_of(table))
+    assert "append-only" in refused(f"REPLACE INTO {table} ({names}) SELECT {names} FROM {table}")
+    if table in ("ledger_versionleaf", "ledger_receipt"):
+        rest = names.removeprefix('"id", ')
+        assert "append-only" in refused(f"REPLACE INTO {table} ({rest}) SELECT {rest} FROM {table}")
+
+
+@pytest.mark.req("INV-29")
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite empties a table with DELETE, which its triggers see")
+def test_a_truncated_table_moves_the_epoch(clock: ManualClock):
+    before = StateEpoch.objects.get().value
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE ledger_notrain")
+    assert StateEpoch.objects.get().value == before + 1
+
+
+@pytest.mark.req("INV-17", "INV-29")
+def test_every_trigger_is_there_after_the_migrations():
+    wanted = {
+        statement.split()[2]
+        for statement in (*create_sql(connection.vendor), *create_guards_sql(connection.vendor))
+        if statement.startswith("CREATE TRIGGER")
+    }
+    source = (
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        if connection.vendor == "sqlite"
+        else "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(source)
+        assert wanted <= {name for (name,) in cursor.fetchall()}
 
 
 @pytest.mark.req("INV-28")

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.compare import clean_answer, comparator_from, parse_object
+from ledger.models import Task
+from ledger.tasks import save_task
 from ledger.taskspec import TaskSpec, parse_spec
 
 TRIAGE = {
@@ -130,6 +132,16 @@ def test_a_spec_hash_covers_the_rules_and_their_order_but_not_the_name():
     assert parse_spec("t", turned).spec_hash != task.spec_hash
     assert parse_spec("t", {**TRIAGE, "pinned": True}).spec_hash != task.spec_hash
     assert parse_spec("t", task.document) == task
+
+
+@pytest.mark.req("FR-2.15")
+def test_the_ledger_keeps_the_order_of_the_fields_and_so_the_spec_hash(student, clock):
+    document = {"fields": {name: {"type": "text"} for name in ("zebra", "a", "mm")}}
+    saved = save_task("ordered", document, student, "api", clock)
+    stored = Task.objects.get(name="ordered")
+    assert list(stored.spec["fields"]) == ["zebra", "a", "mm"]
+    assert parse_spec("ordered", stored.spec).spec_hash == stored.spec_hash == saved.spec_hash
+    assert save_task("ordered", document, student, "api", clock).updated_at == stored.updated_at
 
 
 json_values = st.recursive(
