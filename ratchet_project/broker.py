@@ -1,14 +1,19 @@
 """The embedded broker: kombu's filesystem transport, made safe for several processes.
 
 The stock transport writes a message (and its table of bindings) in place, so another process can read a file that is
-still empty; its consumer dies of that. Here every file appears complete, by rename, and a table is changed under a
-lock.
+still empty; its consumer dies of that. It takes a message by moving it to the system's temporary folder: a copy, when
+that is another file system, so that two workers take the same message, or half of it. Here every file appears whole, is
+taken by rename inside its folder, and a table is changed under a lock. A file that a crash of the machine emptied is
+dropped instead of stopping every reader.
 """
 
 import fcntl
+import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty
 from time import monotonic_ns
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -17,6 +22,8 @@ from kombu.exceptions import ChannelError
 from kombu.transport import TRANSPORT_ALIASES, filesystem
 from kombu.transport.virtual import BrokerState
 from kombu.utils.json import dumps, loads
+
+logger = logging.getLogger(__name__)
 
 SCHEME = "filesystem"
 
@@ -39,11 +46,31 @@ class Channel(filesystem.Channel):
         except OSError as error:
             raise ChannelError(f"cannot add a message to {self.data_folder_out}") from error
 
+    def _get(self, queue: str, **_: Any) -> Any:
+        """Take the oldest message of ``queue``; raises ``Empty`` when there is none."""
+        folder = Path(self.data_folder_in)
+        names = (entry.name for entry in os.scandir(folder))
+        for name in sorted(name for name in names if name.partition(".")[2] == f"{queue}.msg"):
+            taken = folder / f".{name}.taken"
+            try:
+                (folder / name).rename(taken)
+            except FileNotFoundError:  # another worker was faster
+                continue
+            text = taken.read_text()
+            taken.unlink()
+            try:
+                return loads(text)
+            except ValueError:
+                logger.warning("dropped a message of %s that cannot be read; the sweeps send it again", queue)
+        raise Empty
+
     def get_table(self, exchange: str) -> list[Binding]:
         """Return the queues that are bound to ``exchange``."""
         try:
             rows = loads(self._exchange_file(exchange).read_text())
         except FileNotFoundError:
+            return []
+        except ValueError:  # emptied by a crash of the machine; the workers bind their queues again as they start
             return []
         return [Binding(*row) for row in rows]
 
@@ -90,5 +117,9 @@ def install() -> None:
 
 def _write_whole(path: Path, document: Any) -> None:
     temporary = path.with_name(f".{uuid4()}.part")
-    temporary.write_text(dumps(document))
-    temporary.replace(path)
+    try:
+        temporary.write_text(dumps(document))
+        temporary.replace(path)
+    except OSError:  # a full disk leaves a part of it
+        temporary.unlink(missing_ok=True)
+        raise
