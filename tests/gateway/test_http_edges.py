@@ -12,8 +12,10 @@ import pytest
 
 from gateway import handler
 from gateway.cascade.types import Answer, Completion
+from gateway.wire.chat_request import ChatRequest
 from ledger.models import Example, Request, Student, Version
 from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous
+from tests.wire.test_chat_request_fuzz import FULL, outcome, places, replaced
 
 ASK = {"model": "ratchet", "messages": [{"role": "user", "content": "I was charged twice"}]}
 BODY = json.dumps(ASK).encode()
@@ -242,3 +244,21 @@ def test_the_sdks_helpers_work_with_schemas_tools_and_streams(base_url):
         ("call_1", Claim(amount=1)),
     ]
     assert final.usage.total_tokens == 15
+
+
+@pytest.mark.req("FR-1.5", "FR-1.10")
+@pytest.mark.parametrize("junk", [None, -1, "\U0001f600" * 90, [], {"x": 1}, ...], ids=lambda junk: repr(junk)[:12])
+def test_a_request_with_one_changed_value_is_answered_or_refused_as_its_parser_says(serve, junk):
+    ScriptedTeacher.reset(lambda call: answer(*["fine"] * call.n))
+    n_answered = 0
+    with httpx.Client(base_url=serve()) as client:
+        for place in places(FULL)[1:]:
+            body = json.dumps(replaced(FULL, place, junk)).encode()
+            expected = outcome(body)
+            response = client.post(CHAT, content=body)
+            if isinstance(expected, ChatRequest):
+                assert response.status_code == 200, (place, response.text)
+                n_answered += 1
+            else:
+                assert (response.status_code, response.json()) == (400, expected.body), place
+    assert Request.objects.count() == len(ScriptedTeacher.calls) == n_answered

@@ -10,8 +10,9 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
 from common.clock import SystemClock
-from gateway.keys import create_key
+from gateway.keys import create_key, revoke_key
 from gateway.settings import EndpointSettings, GatewaySettings
+from ledger.models import ApiKey
 from nightschool.settings import NightSettings
 from ratchet_project import preflight
 from ratchet_project.environment import Environment
@@ -108,6 +109,8 @@ def test_a_bootstrap_key_or_a_key_from_the_admin_opens_other_addresses():
     assert preflight.access(GatewaySettings(api_keys={"digest": "app"}), "0.0.0.0").level is Level.OK
     create_key("app", actor="tester", clock=SystemClock())
     assert preflight.access(GatewaySettings(), "0.0.0.0").level is Level.OK
+    revoke_key(ApiKey.objects.get(), actor="tester", reason="leaked", clock=SystemClock())
+    assert preflight.access(GatewaySettings(), "127.0.0.1").level is Level.OK
 
 
 def free_port():
