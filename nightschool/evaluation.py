@@ -38,15 +38,19 @@ class Examiner:
         self._context = context
 
     def probe(self, golden: Sequence[Row], progress: Progress) -> None:
-        """Make sure that the version answers at all; raises ``EvaluationFailed`` when it does not."""
+        """Make sure that the version answers at all; raises ``EvaluationFailed`` when it does not.
+
+        A row whose task is pinned now is never sampled (INV-10).
+        """
         failure = None
-        for n_done, row in enumerate(golden[:PROBED_ROWS]):
+        askable = [row for row in golden if not self._specs[row.task].is_pinned]
+        for n_done, row in enumerate(askable[:PROBED_ROWS]):
             progress(n_done, PROBED_ROWS, f"loading {self._version.adapter}")
             outcome = self._context.models.ask_sync(self._call(row, self._specs[row.task]))
             if not isinstance(outcome, CallFailed):
                 return
             failure = outcome
-        kind = failure.kind if failure else "no golden rows"
+        kind = failure.kind if failure else "no golden row of a task that is not pinned"
         raise EvaluationFailed(f"{self._version.adapter} cannot be sampled ({kind})")
 
     def evaluate(self, golden: Sequence[Row], progress: Progress) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gateway.upstream.base import UpstreamError
 from ledger.models import Task
 from ledger.versions import create_candidate
 from ledger.vocabulary import NightState, VersionState
-from nightschool.dataset import read_dataset
+from nightschool.dataset import read_dataset, specs_of
 from nightschool.evaluation import EvaluationFailed, Examiner
 from nightschool.lease import TakenOver
 from nightschool.night import resume_stale
@@ -237,4 +237,20 @@ def test_probing_asks_until_a_row_is_answered(world: World) -> None:
     assert len(ScriptedStudent.calls) == 3
     ScriptedStudent.reset(always(RIGHT))
     subject.probe(golden, ignore)
+    assert len(ScriptedStudent.calls) == 1
+
+
+@pytest.mark.req("INV-10")
+def test_probing_never_samples_a_task_that_was_pinned_while_the_night_trained(world: World) -> None:
+    world.add_task("other", SPEC)
+    world.store(5, "golden")
+    world.store(1, "golden", task="other")
+    version = create_candidate(world.student.pk, at=world.clock.now())
+    golden = read_dataset(world.student, world.context.gateway).selection.golden
+    Task.objects.filter(name="triage").update(is_runtime_pinned=True)
+    Examiner(version, specs_of({"triage", "other"}), world.context).probe(golden, ignore)
+    assert [call.task.name for call in ScriptedStudent.calls] == ["other"]
+    Task.objects.update(is_runtime_pinned=True)
+    with pytest.raises(EvaluationFailed, match="no golden row of a task that is not pinned"):
+        Examiner(version, specs_of({"triage", "other"}), world.context).probe(golden, ignore)
     assert len(ScriptedStudent.calls) == 1
