@@ -4,14 +4,20 @@ The rows are the truth: ``sync_schedule`` creates the missing ones and changes n
 django-celery-beat writes the configured table over the rows at every start, which would undo an operator's edits.
 """
 
+import time
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from celery.schedules import schedstate
+from celery.utils.time import maybe_make_aware
 from django.db import transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
-from django_celery_beat.schedulers import DatabaseScheduler
+from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
 EXPIRES_AFTER_INTERVALS = 3
 EXPIRES_MIN_S = 10
+SET_BACK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +73,35 @@ def _ensure(entry: BeatEntry) -> bool:
         return bool(is_created)
 
 
+class Entry(ModelEntry):
+    """A row of the schedule. A last run in the future was written under a clock that was wrong: it counts as now."""
+
+    last_run_at: datetime
+
+    def is_due(self) -> schedstate:
+        """Say whether it is due, and in how many seconds to ask again."""
+        self.last_run_at = min(maybe_make_aware(self.last_run_at), self._default_now())
+        return super().is_due()
+
+
 class Scheduler(DatabaseScheduler):
-    """Reads the rows of the beat table, after creating the missing ones."""
+    """Reads the rows of the beat table, after creating the missing ones, and survives a clock that is set back."""
+
+    Entry = Entry
+    _wall_ahead_s = float("-inf")
 
     def setup_schedule(self) -> None:
         """Create missing rows instead of resetting the existing ones."""
         sync_schedule()
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Run one due task; start over from the rows when the clock was set back.
+
+        Otherwise every task, and every edit of a row, waits until the clock is again where it was: an hour, or years.
+        """
+        ahead_s = time.time() - time.monotonic()
+        if ahead_s < self._wall_ahead_s - SET_BACK_S:
+            self.sync()
+            self._initial_read, self._last_timestamp, self._heap = True, None, None
+        self._wall_ahead_s = ahead_s
+        return float(super().tick(*args, **kwargs))

@@ -1,8 +1,12 @@
 """The beat table and the schedule rows that operators own."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from celery import current_app
+from celery.schedules import schedule as celery_schedule
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
+from django_celery_beat.schedulers import ModelEntry
 
 from ratchet_project.beat import BEAT, Scheduler, sync_schedule
 from ratchet_project.processes import NIGHT_QUEUES, WORKER_QUEUES
@@ -86,3 +90,61 @@ def test_two_equal_intervals_made_by_hand_do_not_break_the_sync():
     for _ in range(2):
         IntervalSchedule.objects.create(every=5, period="seconds")
     assert sync_schedule() == [entry.name for entry in BEAT]
+
+
+class Wall:
+    """The time of day as the process sees it; setting it back moves neither the process nor the monotonic clock."""
+
+    def __init__(self, monkeypatch):
+        self.ahead = timedelta()
+        monkeypatch.setattr(ModelEntry, "_default_now", lambda _: datetime.now(UTC) + self.ahead)
+        monkeypatch.setattr(celery_schedule, "now", lambda _: datetime.now(UTC) + self.ahead)
+        monkeypatch.setattr("time.time", lambda: datetime.now(UTC).timestamp() + self.ahead.total_seconds())
+
+
+@pytest.fixture
+def wall(monkeypatch):
+    return Wall(monkeypatch)
+
+
+@pytest.fixture
+def beat(monkeypatch, transactional_db):
+    """A scheduler whose rows have all just run, and what it sends."""
+    scheduler = Scheduler(app=current_app)
+    sent = []
+    monkeypatch.setattr(Scheduler, "producer", None)
+    monkeypatch.setattr(scheduler, "apply_entry", lambda entry, producer=None: sent.append(entry.task))
+    yield scheduler, sent
+    scheduler._finalize.cancel()
+
+
+def run_all_due(scheduler):
+    for _ in range(50):
+        if scheduler.tick() > 0:
+            return
+    raise AssertionError("it never waits")
+
+
+@pytest.mark.req("INV-28")
+def test_rows_that_ran_under_a_clock_far_ahead_run_again_within_their_interval(wall, beat):
+    """A machine that booted in 2030 and was corrected: no release tick and no sweep until then."""
+    scheduler, sent = beat
+    PeriodicTask.objects.update(last_run_at=datetime.now(UTC) + timedelta(days=1500))
+    scheduler.tick()
+    wall.ahead = timedelta(seconds=61)
+    run_all_due(scheduler)
+    assert set(sent) == set(TASKS)
+
+
+@pytest.mark.req("INV-28")
+def test_setting_the_clock_back_while_beat_runs_stops_no_task(wall, beat):
+    scheduler, sent = beat
+    wall.ahead = timedelta(seconds=61)
+    run_all_due(scheduler)
+    assert set(sent) == set(TASKS)
+    sent.clear()
+    wall.ahead = timedelta(hours=-5)
+    run_all_due(scheduler)
+    wall.ahead += timedelta(seconds=61)
+    run_all_due(scheduler)
+    assert set(sent) == set(TASKS)
