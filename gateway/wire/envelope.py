@@ -126,8 +126,9 @@ def _fingerprint_of(model: str) -> str:
 
 def finish_reason(choice: Completion, request: ChatRequest) -> str:
     """Return a reason that OpenAI's clients know; calls are announced only when there are calls."""
-    if choice.tool_calls and choice.finish_reason not in ("length", "content_filter"):
-        return "function_call" if request.uses_legacy_functions else "tool_calls"
+    calls = _calls(request, choice)
+    if calls and choice.finish_reason not in ("length", "content_filter"):
+        return next(iter(calls))
     return choice.finish_reason if choice.finish_reason in FINISH_REASONS else "stop"
 
 
@@ -166,13 +167,19 @@ def _content(choice: Completion) -> str | None:
 def _calls(request: ChatRequest, choice: Completion) -> Json:
     """Return the calls of a choice in the form that the client asked in, one when it allowed no parallel ones."""
     calls = choice.tool_calls or []
-    if not calls:
-        return {}
     if request.uses_legacy_functions:
-        return {"function_call": _called(calls[0])}
+        functions = [call for call in calls if "function" in call]
+        return {"function_call": _called(functions[0])} if functions else {}
     if request.params.values.get("parallel_tool_calls") is False:
         calls = calls[:1]
-    return {"tool_calls": [{"id": call["id"], "type": "function", "function": _called(call)} for call in calls]}
+    return {"tool_calls": [_tool_call(call) for call in calls]} if calls else {}
+
+
+def _tool_call(call: Json) -> Json:
+    """Return a call's documented fields; a call of another kind than we know is the teacher's, and stays as it is."""
+    if "function" not in call:
+        return call
+    return {"id": call["id"], "type": "function", "function": _called(call)}
 
 
 def _called(call: Json) -> Json:

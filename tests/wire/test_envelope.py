@@ -143,6 +143,33 @@ def test_tool_calls_come_back_in_the_form_that_was_asked_for(make_reply: MakeRep
     assert "tool_calls" not in message(functions=[{"name": "lookup"}])
 
 
+CUSTOM = {"id": "call_c", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+
+
+@pytest.mark.req("FR-1.13", "FR-1.41")
+@pytest.mark.parametrize(
+    ("calls", "asked", "key", "expected"),
+    [
+        ([CUSTOM], {"tools": [TOOL]}, "tool_calls", [CUSTOM]),
+        ([CUSTOM, CALLS[0]], {"tools": [TOOL]}, "tool_calls", [CUSTOM, CALLS[0]]),
+        ([CUSTOM, CALLS[0]], {"functions": [{"name": "lookup"}]}, "function_call", CALLS[0]["function"]),
+        ([CUSTOM], {"functions": [{"name": "lookup"}]}, "function_call", None),
+        ([CUSTOM], {}, "tool_calls", [CUSTOM]),
+    ],
+)
+def test_a_call_of_another_kind_than_asked_for_is_no_crash(
+    make_reply: MakeReply, calls: list[Any], asked: dict[str, Any], key: str, expected: Any
+) -> None:
+    answered = [Completion("", "tool_calls", tool_calls=calls)]
+    document = chat_completion(make_reply(answered, student=False, **asked))
+    ChatCompletion.model_validate(document, strict=True)
+    choice = document["choices"][0]
+    assert choice["message"].get(key) == expected
+    assert choice["finish_reason"] == (key if expected else "stop")
+    streamed = make_reply(answered, student=False, stream=True, **asked)
+    assert list(sse_chunks(streamed))[-1] == b"data: [DONE]\n\n"
+
+
 @pytest.mark.req("FR-1.6", "FR-1.41")
 def test_streamed_tool_calls_carry_an_index_and_one_id_each(make_reply: MakeReply) -> None:
     reply = make_reply([Completion("", "tool_calls", tool_calls=CALLS)], student=False, stream=True, tools=[TOOL])
