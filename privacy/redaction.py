@@ -5,6 +5,7 @@ Every pattern is bounded and tried only where its ``starts`` match, so the time 
 addresses are not found.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ URL = r"https?://[^\s<>\"]{1,2000}"
 LETTER_VALUES = {ord(letter): str(value) for value, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", start=10)}
 OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 LONG_NUMBER = re.compile(r"\d(?:[ .()-]{0,2}\d){8}", re.ASCII)
+JSON_STRING = re.compile(r'\\.|"(?P<inside>(?:[^"\\]|\\.)*+)"', re.DOTALL)
 NUMBER_STARTS = re.compile(r"[0-9+($€£¥h](?:(?<!\()[0-9]+)?")
 
 
@@ -163,13 +165,47 @@ REDACTORS: Sequence[Redactor] = (
 
 
 def redact(text: str) -> tuple[str, int]:
-    """Return the text with every identifier replaced, and how many were."""
-    total = 0
+    """Return the text with every identifier replaced, and how many were.
+
+    Strings of JSON in the text (an answer, the arguments of a call) are read as what they say: an escape right before
+    an identifier, as in ``"\\n555-…"``, neither hides it nor is torn apart.
+    """
+    text, total = _redact_escaped(text) if "\\" in text and '"' in text else (text, 0)
     for redactor in REDACTORS:
         if redactor.hint.search(text):
             text, found = _apply(redactor, text)
             total += found
     return text, total
+
+
+def _redact_escaped(text: str) -> tuple[str, int]:
+    """Redact the JSON strings that hold an escape, and write back those in which something was found."""
+    total = 0
+
+    def rewrite(match: re.Match[str]) -> str:
+        nonlocal total
+        literal = match.group()
+        said = _said(match["inside"])
+        redacted, found = redact(said) if said is not None else ("", 0)
+        total += found
+        return json.dumps(redacted, ensure_ascii=literal.isascii() or _has_surrogate(redacted)) if found else literal
+
+    return JSON_STRING.sub(rewrite, text), total
+
+
+def _said(inside: str | None) -> str | None:
+    """Return what the inside of a JSON string says when it holds an escape; ``None`` when it is no such string."""
+    if inside is None or "\\" not in inside:
+        return None
+    try:
+        said: str = json.loads(f'"{inside}"', strict=False)
+    except ValueError:
+        return None
+    return said
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _apply(redactor: Redactor, text: str) -> tuple[str, int]:
