@@ -1,7 +1,7 @@
 """Task specs as data: which fields of an answer must match for two answers to agree, and which answers are valid.
 
 A document looks like ``{"fields": {"category": {"type": "label", "values": ["a", "b"]}}, "pinned": false}``. A task
-without fields compares the whole answer (its canonical JSON when it is an object, else its folded text).
+without fields compares the whole answer (its canonical JSON when it is an object or a list, else its folded text).
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from common.canonical import canonical_json, sha256_hex
-from ledger.compare import Comparator, clean_answer, comparator_from, parse_object
+from ledger.compare import Comparator, clean_answer, comparator_from, parse_container, parse_object
 from ledger.compare.comparators import Label, fold_text
 
 AnswerKey = tuple[Any, ...]
@@ -51,9 +51,10 @@ class TaskSpec:
         return None if self.problem(answer) else self._key(answer)
 
     def _key(self, answer: str) -> AnswerKey:
-        document = parse_object(answer)
         if not self.fields:
-            return (fold_text(canonical_json(document)) if document is not None else fold_text(answer),)
+            value = parse_container(answer)
+            return (fold_text(answer if value is None else canonical_json(_with_plain_numbers(value))),)
+        document = parse_object(answer)
         assert document is not None  # noqa: S101 - problem() checked it
         return tuple(comparator.normalise(document[name]) for name, comparator in self.fields)
 
@@ -97,6 +98,15 @@ class TaskSpec:
         """SHA-256 of the rules, whatever the name. A change makes thresholds measured under the old rules void."""
         ordered = {**self.document, "fields": [[name, _field_document(c)] for name, c in self.fields]}
         return sha256_hex(ordered)
+
+
+def _with_plain_numbers(value: Any) -> Any:
+    """Write whole floats as integers, since JSON knows one kind of number: 1.0 is 1."""
+    if isinstance(value, dict):
+        return {name: _with_plain_numbers(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_plain_numbers(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _field_document(comparator: Comparator) -> dict[str, Any]:

@@ -6,34 +6,51 @@ from typing import Any
 import orjson
 
 _THINK_BLOCK = re.compile(r"<think>(?:(?!<think>).)*?</think>", re.IGNORECASE | re.DOTALL)
-_CLOSING, _OPENING = "</think>", "<think>"
+_CLOSING = re.compile(r"</think>", re.IGNORECASE)
+_OPENING = re.compile(r"\s*<think>", re.IGNORECASE)
 _MAX_JSON_CHARS = 1_000_000
+_MAX_JSON_NESTING = 100
 
 
 def strip_reasoning(text: str) -> str:
     """Remove complete ``<think>`` blocks, what precedes a lone closing tag, and an unfinished leading block."""
-    lowered = text.lower()
-    if _CLOSING not in lowered and _OPENING not in lowered:
-        return text.strip()
-    if _CLOSING in lowered:
+    if _CLOSING.search(text):
         text = _THINK_BLOCK.sub("", text)
-        lowered = text.lower()
-        if _CLOSING in lowered:
-            text = text[lowered.rindex(_CLOSING) + len(_CLOSING) :]
-    if text.lstrip().lower().startswith(_OPENING):
-        return ""
-    return text.strip()
+        text = _CLOSING.split(text)[-1]
+    return "" if _OPENING.match(text) else text.strip()
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object that ``text`` is, bare or in one fence; ``None`` for anything else. Never raises."""
+    value = parse_container(text)
+    return value if isinstance(value, dict) else None
+
+
+def parse_container(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the JSON object or list that ``text`` is, bare or in one fence, at most 100 levels deep; else ``None``."""
     if len(text) > _MAX_JSON_CHARS:
         return None
     try:
         value = orjson.loads(_unfence(text))
     except (orjson.JSONDecodeError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict | list) and not _is_deep(text, value) else None
+
+
+def _is_deep(text: str, value: Any) -> bool:
+    if text.count("{") + text.count("[") <= _MAX_JSON_NESTING:
+        return False
+    level = [value]
+    for _ in range(_MAX_JSON_NESTING):
+        level = [inner for item in level for inner in _inside(item)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(item: Any) -> list[Any]:
+    inner = item.values() if isinstance(item, dict) else item
+    return [value for value in inner if isinstance(value, dict | list)]
 
 
 def _unfence(text: str) -> str:

@@ -2,6 +2,8 @@
 
 import math
 import re
+import sys
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -23,8 +25,8 @@ class Comparator(Protocol):
 
 
 def fold_text(text: str) -> str:
-    """Lower-case and collapse white space."""
-    return _SPACES.sub(" ", text).strip().lower()
+    """Lower-case, collapse white space, and write compatible characters one way (Unicode NFKC)."""
+    return _SPACES.sub(" ", unicodedata.normalize("NFKC", text)).strip().lower()
 
 
 @dataclass(frozen=True)
@@ -50,24 +52,29 @@ class Label:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number, equal within an absolute tolerance."""
+    """A finite number, equal within an absolute tolerance, up to the rounding of binary floats: 1.1 is 0.1 from 1."""
 
     kind: ClassVar[str] = "number"
     abs_tol: float = 0.0
 
-    def normalise(self, value: Any) -> float | None:
-        """Return ``value`` as a float; booleans, strings and non-finite numbers are invalid."""
+    def normalise(self, value: Any) -> float | int | None:
+        """Return ``value``, a large integer exactly; booleans, strings and non-finite numbers are invalid."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         try:
             number = float(value)
         except OverflowError:
             return None
-        return number if math.isfinite(number) else None
+        if not math.isfinite(number):
+            return None
+        return number if number == value else value
 
     def matches(self, left: Any, right: Any) -> bool:
         """Whether they differ by at most ``abs_tol``."""
-        return abs(left - right) <= self.abs_tol
+        if self.abs_tol == 0:
+            return bool(left == right)
+        rounding = 2 * sys.float_info.epsilon * max(abs(left), abs(right), self.abs_tol)
+        return bool(abs(left - right) <= self.abs_tol + rounding)
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ def comparator_from(document: Any, path: str) -> Comparator:
         tolerance = Number().normalise(options.get("abs_tol", 0.0))
         if tolerance is None or tolerance < 0:
             raise ValueError(f"{path}.abs_tol: must be a number, 0 or more")
-        return Number(tolerance)
+        return Number(float(tolerance))
     if kind == "text" and not options:
         return Text()
     raise ValueError(f"{path}: type must be one of {', '.join(COMPARATORS)}, with only that type's options")

@@ -31,6 +31,9 @@ TRIAGE = {
         ('```json\n{"a": 1}\n```', '{"a": 1}'),
         ('{"reply": "close it with </think>"}', '{"reply": "close it with </think>"}'),
         ("<think>cut off while reasoning", ""),
+        # Some letters are longer in lower case.
+        ('İİİ think</think>{"a": 1}', '{"a": 1}'),
+        ('<think>İ</think>İ</THINK>{"a": 1}', '{"a": 1}'),
     ],
 )
 def test_a_structured_answer_is_the_json_without_reasoning_or_fence(output: str, answer: str):
@@ -97,6 +100,70 @@ def test_a_task_without_fields_compares_json_canonically_and_text_without_case_a
     assert task.key("Hello   World") == task.key(" hello world ")
     assert task.key("[1, 2]") != task.key("[2, 1]")
     assert not task.is_label_task
+
+
+@pytest.mark.req("FR-2.2", "FR-2.6")
+@pytest.mark.parametrize(
+    ("left", "right", "agree"),
+    [
+        ('{"a": 1}', '{"a":1.0}', True),
+        ('{"a": [1e2, -0.0]}', '{"a": [100, 0]}', True),
+        ('{"a": 1}', '{"a": 1.5}', False),
+        ('{"a": 1}', '{"a": true}', False),
+        ('{"a": 1}', '{"a": "1"}', False),
+        ("[1,2]", "[1, 2.0]", True),
+        ("[1, 2]", "[2, 1]", False),
+        ("```json\n[1]\n```", "[1]", True),
+        ("cafe\u0301 \uff21", "CAF\u00c9 A", True),
+        ('{"a": "cafe\u0301"}', '{"A": "caf\u00e9"}', True),
+    ],
+)
+def test_whole_answers_agree_when_they_say_the_same(left: str, right: str, agree: bool):
+    task = TaskSpec("free")
+    assert (task.key(left) == task.key(right)) is agree
+
+
+@pytest.mark.req("FR-2.2", "INV-7")
+@pytest.mark.parametrize("depth", [90, 300, 990, 1020, 50_000])
+@pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ("[", "]")])
+def test_deep_nesting_is_compared_as_text_and_never_raises(depth: int, opening: str, closing: str):
+    task = TaskSpec("free")
+    deep = opening * depth + "1" + closing * depth
+    assert task.key(deep) == task.key(deep.upper())
+    assert (task.key(deep) == task.key(deep.replace("1", "1.0"))) is (depth < 100)
+    assert parse_spec("t", TRIAGE).problem(f'{{"category": "billing", "amount": 1, "city": "x", "more": {deep}}}') == (
+        None if depth < 100 else "invalid answer"
+    )
+
+
+@pytest.mark.req("FR-2.14")
+@pytest.mark.parametrize(
+    ("tolerance", "left", "right", "agree"),
+    [
+        (0.1, "1.1", "1.0", True),
+        (0.01, "1.01", "1", True),
+        (0.01, "1234.51", "1234.5", True),
+        (0.01, "1.0101", "1", False),
+        (0, "0.3", "0.30000000000000004", False),
+        (0, "9007199254740993", "9007199254740992", False),
+        (0, "9007199254740993", "9007199254740993", True),
+        (1, "9007199254740993", "9007199254740992", True),
+        (1e-9, "1", "1.00000001", False),
+    ],
+)
+def test_numbers_agree_within_the_tolerance_as_written(tolerance: float, left: str, right: str, agree: bool):
+    task = parse_spec("t", {"fields": {"x": {"type": "number", "abs_tol": tolerance}}})
+    keys = [task.key(f'{{"x": {number}}}') for number in (left, right)]
+    assert keys[0] is not None
+    assert keys[1] is not None
+    assert task.matches(keys[0], keys[1]) is agree
+    assert task.matches(keys[1], keys[0]) is agree
+
+
+@pytest.mark.req("FR-2.14")
+def test_labels_and_texts_agree_however_a_letter_is_encoded():
+    task = parse_spec("t", {"fields": {"l": {"type": "label", "values": ["caf\u00e9"]}, "t": {"type": "text"}}})
+    assert task.key('{"l": "CAFE\u0301", "t": "\uff21\u00a0b"}') == ("caf\u00e9", "a b")
 
 
 @pytest.mark.req("FR-2.15")
