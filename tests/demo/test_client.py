@@ -49,12 +49,15 @@ def test_every_message_is_sent_once_with_its_task_and_scored_in_order():
 
 
 def test_at_most_sixteen_requests_are_on_their_way():
-    now, most = 0, 0
+    now, most, are_full = 0, 0, asyncio.Event()
 
     async def handler(request):
         nonlocal now, most
         now += 1
         most = max(most, now)
+        if now == IN_FLIGHT:
+            are_full.set()
+        await asyncio.wait_for(are_full.wait(), 30)
         await asyncio.sleep(0.005)
         now -= 1
         return web.json_response(reply("ham"))
