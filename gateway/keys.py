@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from common.clock import Clock
 from common.errors import Refused
@@ -34,15 +34,16 @@ def create_key(name: str, *, actor: str, clock: Clock, may_store: bool = True) -
     """Create a key called ``name`` and return it; it cannot be read again. Raises ``Refused`` for a taken name."""
     key = PREFIX + secrets.token_urlsafe(32)
     now = clock.now()
-    with transaction.atomic():
-        if ApiKey.objects.filter(name=name).exists():
-            raise Refused(f"a key named {name!r} exists; revoke it or choose another name")
-        ApiKey.objects.create(
-            name=name, key_sha256=key_digest(key), may_store=may_store, created_at=now, created_by=actor
-        )
-        AdminAction.objects.create(
-            at=now, actor=actor, action="create_key", target=name, after={"may_store": may_store}
-        )
+    try:
+        with transaction.atomic():
+            ApiKey.objects.create(
+                name=name, key_sha256=key_digest(key), may_store=may_store, created_at=now, created_by=actor
+            )
+            AdminAction.objects.create(
+                at=now, actor=actor, action="create_key", target=name, after={"may_store": may_store}
+            )
+    except IntegrityError as error:  # the constraint also decides between two who choose a name at once
+        raise Refused(f"a key named {name!r} exists, or did until it was revoked; choose another name") from error
     return key
 
 

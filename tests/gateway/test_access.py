@@ -4,12 +4,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
+from common.errors import Refused
 from gateway.access import KEYLESS, authorise
 from gateway.keys import bearer, create_key, revoke_key
 from gateway.snapshot import build_snapshot
 from gateway.wire.errors import APIError
-from ledger.models import ApiKey
+from ledger.models import AdminAction, ApiKey
 from tests.conftest import scripted_settings
 
 NO_KEYS: Any = SimpleNamespace(keys={})
@@ -96,3 +98,13 @@ def test_revoking_the_last_key_shuts_the_door_instead_of_opening_it(clock):
 )
 def test_a_key_comes_as_a_bearer_token_or_in_x_api_key(authorization, x_api_key, key):
     assert bearer(authorization, x_api_key) == key
+
+
+@pytest.mark.usefixtures("student")
+@pytest.mark.req("INV-13")
+def test_a_taken_name_is_refused_also_to_whoever_loses_a_race_for_it(clock, monkeypatch):
+    create_key("shop", actor="ops", clock=clock)
+    monkeypatch.setattr(QuerySet, "exists", lambda self: False)
+    with pytest.raises(Refused, match="'shop' exists"):
+        create_key("shop", actor="ops", clock=clock)
+    assert (ApiKey.objects.count(), AdminAction.objects.count()) == (1, 1)
