@@ -7,9 +7,8 @@ from ledger.models import ComputeInterval, Version
 _KIND, _SOURCE = "training_job", "night"
 
 
-def start_training(version: Version, *, at: datetime, last_seen_at: datetime) -> None:
-    """Open an interval; one that a killed worker left open ends when that worker was last seen."""
-    end_training(version, at=last_seen_at)
+def start_training(version: Version, *, at: datetime) -> None:
+    """Open an interval."""
     ComputeInterval.objects.create(kind=_KIND, version=version, started_at=at, source=_SOURCE)
 
 

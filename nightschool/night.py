@@ -109,11 +109,11 @@ def run_night(night_id: int, context: NightContext, watch: Watch | None = None) 
 
 def _run_steps(lease: Lease, context: NightContext) -> None:
     night = _read(lease.night_id)
+    if night.attempts > 1:
+        _resume(night, lease)
     if night.attempts > MAX_ATTEMPTS:
         _fail(NightRun(night, lease, context), f"gave up: {MAX_ATTEMPTS} workers died while running it")
         return
-    if night.attempts > 1:
-        lease.write(f"resumed ({night.state}), attempt {night.attempts}", updated_at=night.updated_at)
     while night.is_running:
         run = NightRun(night, lease, context)
         try:
@@ -126,6 +126,14 @@ def _run_steps(lease: Lease, context: NightContext) -> None:
             _fail(run, _safe_text(error))
             return
         night = _read(lease.night_id)
+
+
+def _resume(night: Night, lease: Lease) -> None:
+    """Note the resumption; a training that a killed worker left open ended when that worker was last seen."""
+    with transaction.atomic():
+        lease.write(f"resumed ({night.state}), attempt {night.attempts}", updated_at=night.updated_at)
+        if night.version is not None:
+            end_training(night.version, at=night.updated_at)
 
 
 def _fail(run: NightRun, reason: str) -> None:

@@ -112,7 +112,7 @@ def train(run: NightRun) -> None:
     trainer = _trainer(run)
     with transaction.atomic():
         run.lease.write(f"training {version.adapter} from {version.base_model}")
-        start_training(version, at=clock.now(), last_seen_at=run.night.updated_at)
+        start_training(version, at=clock.now())
     trained = trainer.train(version.adapter, version.base_model, rows, dict(specs), run.lease.progress)
     with transaction.atomic():
         run.lease.move(NightState.LOADING, f"trained {trained.adapter}: {trained.notes}"[:200])

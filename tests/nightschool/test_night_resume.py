@@ -168,10 +168,34 @@ def test_a_night_that_kills_every_worker_is_given_up(ready: World) -> None:
         ready.lose_worker()
     night = run_night(night.pk, ready.context)
     assert night.outcome == f"training: gave up: {MAX_ATTEMPTS} workers died while running it"
+    assert [minutes_of(row) for row in ComputeInterval.objects.filter(version=night.version)] == [0.0] * MAX_ATTEMPTS
     assert night.state == NightState.FAILED
     assert len(RecordingTrainer.calls) == MAX_ATTEMPTS
     assert ready.events("night_failed") == ["night_failed"]
     assert Version.objects.get(number=2).state == "candidate"
+
+
+def minutes_of(interval: ComputeInterval) -> float:
+    assert interval.ended_at is not None
+    return (interval.ended_at - interval.started_at).total_seconds() / 60
+
+
+@pytest.mark.req("FR-15.2", "INV-27")
+def test_machines_that_were_off_until_the_night_failed_are_not_counted_as_training(ready: World) -> None:
+    def die(progress) -> None:
+        ready.clock.advance(timedelta(minutes=10))
+        progress(1, 9, "halfway")
+        raise Killed
+
+    RecordingTrainer.on_train = die
+    night = ready.start()
+    with pytest.raises(Killed):
+        run_night(night.pk, ready.context)
+    Example.objects.filter(split="train").update(purged_at=ready.clock.now())
+    ready.clock.advance(timedelta(hours=7))
+    night = run_night(night.pk, ready.context)
+    assert night.outcome.endswith("training rows were erased or purged while the night ran")
+    assert [minutes_of(row) for row in ComputeInterval.objects.filter(version=night.version)] == [10.0]
 
 
 @pytest.mark.req("INV-29")
