@@ -23,6 +23,7 @@ class CheckDispatcher:
         self._waiting: deque[str] = deque(maxlen=MAX_WAITING)
         self._wake = threading.Event()
         self._stopping = False
+        self.n_dropped = 0
         self._thread = threading.Thread(target=self._run, name="check-dispatcher", daemon=True)
 
     def start(self) -> None:
@@ -37,8 +38,12 @@ class CheckDispatcher:
 
     def put(self, ids: Sequence[str]) -> None:
         """Queue ids; never blocks."""
+        n_dropped = max(len(self._waiting) + len(ids) - MAX_WAITING, 0)
         self._waiting.extend(ids)
         self._wake.set()
+        if n_dropped:
+            self.n_dropped += n_dropped
+            log.warning("the broker is behind: %d checks are left to the sweep", n_dropped)
 
     def _run(self) -> None:
         while not (self._stopping and not self._waiting):

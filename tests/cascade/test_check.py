@@ -115,8 +115,8 @@ def test_a_failed_audit_that_will_be_run_again_samples_no_shadow_yet(world: Worl
 @pytest.mark.req("INV-6", "FR-6.3")
 def test_a_shadow_is_scored_on_as_many_samples_as_it_was_calibrated_on(world: World):
     texts = [TECHNICAL] * STUDENT.samples + [BILLING] * 9
-    verdict = world.check(by_role(answer(*texts, probability=0.99), answer(TECHNICAL)), shadow=SHADOW)
-    assert verdict.shadow == "agree"
+    verdict = world.check(by_role(answer(*texts, probability=0.99), answer(BILLING)), shadow=SHADOW)
+    assert verdict.shadow == "disagree", "nine more samples would have agreed with what was served"
 
 
 @pytest.mark.req("INV-27", "FR-1.14")

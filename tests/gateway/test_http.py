@@ -264,6 +264,13 @@ def test_refusals_leave_failure_rows_and_malformed_requests_do_not(serve):
     assert not Request.objects.exists()
 
 
+@pytest.fixture
+def _slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late the watcher's thread runs, a request waits for it instead of going on with what it knows."""
+    monkeypatch.setattr("gateway.watcher.WAIT_S", 30.0)
+
+
+@pytest.mark.usefixtures("_slow_machine")
 @pytest.mark.req("INV-22", "FR-13.2")
 @pytest.mark.parametrize("scope", ["", EVERY_CLIENT])
 def test_an_end_user_registered_while_the_teacher_answers_is_not_stored(serve, triage, clock, scope):
@@ -280,6 +287,7 @@ def test_an_end_user_registered_while_the_teacher_answers_is_not_stored(serve, t
     assert ask(client, user="bob").model_extra["ratchet"]["stored"]
 
 
+@pytest.mark.usefixtures("_slow_machine")
 @pytest.mark.req("INV-22", "INV-28", "FR-13.2")
 def test_the_check_of_an_end_user_registered_meanwhile_keeps_its_text_in_memory(serve, triage, clock):
     def sample_late(call: Call) -> Answer:

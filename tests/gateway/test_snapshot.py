@@ -126,7 +126,10 @@ def test_a_key_is_shown_once_kept_as_a_hash_and_refused_once_revoked(clock: Manu
 
 @pytest.mark.usefixtures("shared_ledger")
 @pytest.mark.req("INV-29", "FR-12.1")
-def test_a_change_by_another_connection_is_honoured_by_a_request_that_starts_100_ms_later(clock: ManualClock):
+def test_a_change_by_another_connection_is_honoured_by_a_request_that_starts_100_ms_later(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway.watcher.WAIT_S", 30.0)
     settings = scripted_settings()
     make_version(clock, 1)
     watcher = SnapshotWatcher(lambda: build_snapshot(settings), read_epoch, settings.snapshot_poll_s)

@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -79,6 +80,12 @@ class Upstream:
     def replies(self, *replies: Reply) -> None:
         """Set the script."""
         self.script = list(replies)
+
+    def wait_for(self, n_requests: int, patience_s: float = 30.0) -> None:
+        """Wait until that many requests have been read: a client that hangs up may be done before its server is."""
+        deadline = time.monotonic() + patience_s
+        while len(self.seen) < n_requests and time.monotonic() < deadline:
+            time.sleep(0.005)
 
     def stop(self) -> None:
         """Let hanging answers go and close the port."""

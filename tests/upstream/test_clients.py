@@ -121,15 +121,17 @@ def test_redirects_are_not_followed(post: Post, upstream: Upstream) -> None:
 @pytest.mark.req("FR-1.11")
 def test_a_hanging_endpoint_times_out_and_is_tried_once_more(post: Post, upstream: Upstream, waits: Waits) -> None:
     upstream.replies(Reply(act="hang"))
-    error = failure(post, settings(upstream.base_url, timeout_s=0.1, retries=5))
+    error = failure(post, settings(upstream.base_url, timeout_s=0.5, retries=5))
     assert (error.kind, error.is_timeout, error.status) == ("timeout", True, None)
+    upstream.wait_for(2)
     assert (len(upstream.seen), len(waits.slept)) == (2, 1)
 
 
 @pytest.mark.req("FR-1.11")
 def test_the_deadline_caps_an_attempt(post: Post, upstream: Upstream, waits: Waits) -> None:
     upstream.replies(Reply(act="hang"))
-    error = failure(post, settings(upstream.base_url, timeout_s=60.0, deadline_s=0.1, retries=0))
+    error = failure(post, settings(upstream.base_url, timeout_s=60.0, deadline_s=0.5, retries=0))
+    upstream.wait_for(1)
     assert (error.kind, len(upstream.seen), waits.slept) == ("timeout", 1, [])
 
 
