@@ -129,7 +129,9 @@ class Gateway:
         try:
             served = await drive(serve(admitted.request, snapshot.policy, self._draws, bill), self.models.ask)
             if served.teacher is not None or served.check is not None:
-                admitted = admitted_now(incoming, admitted, await self.snapshots.current(), self.settings)
+                now = await self.snapshots.current()
+                if now is not snapshot:
+                    admitted = admitted_now(incoming, admitted, now, self.settings)
         except RequiredCallFailed as error:
             self._report(admitted.request, error.earlier, incoming)
             raise
