@@ -4,6 +4,8 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
@@ -47,8 +49,15 @@ class RecentValueFilter(admin.SimpleListFilter):
         return [(value, value) for value in recent_values(str(self.parameter_name))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen value."""
-        return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
+        """Keep the rows with the chosen value; Django's changelist answers one that makes no sense."""
+        name, value = str(self.parameter_name), self.value()
+        if not value:
+            return queryset
+        try:
+            chosen = queryset.model._meta.get_field(name).formfield().clean(value)
+        except ValidationError as error:
+            raise IncorrectLookupParameters(str(error)) from error
+        return queryset.filter(**{name: chosen})
 
 
 class TaskFilter(RecentValueFilter):

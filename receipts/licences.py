@@ -50,7 +50,7 @@ CLOSED_FAMILIES = (
     r"(?:claude|gemini|davinci)(?![a-z])",
     r"grok(?![a-z]|-1(?![\d.]))",  # grok-1 has open weights
     r"command-(?:r|a)(?![a-z])",
-    r"qwen[\d.]*(?:-coder|-vl)?-(?:max|plus|turbo|flash)(?![a-z])",
+    r"(?:qwen[\d.]*(?:-[a-z]+)*|qwq|qvq)-(?:max|plus|turbo|flash)(?![a-z])",  # qwen3-omni-flash
 )
 CLOSED = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(CLOSED_FAMILIES)})")
 O_SERIES = re.compile(r"(?:^|[/.:]|azure[-_])o[1-9](?![a-z0-9])")

@@ -25,11 +25,13 @@ CLOSED = [
     *("us.anthropic.next-v1:0", "google/gemini-2", "models/gemini-pro", "my_gemini_mirror", "gemini"),
     *("x-ai/grok-4", "grok-2", "grok-1.5", "xai/next-model", "openai/next-model", "davinci-002", "text-davinci-003"),
     *("cohere/command-r-plus", "command-a", "qwen/qwen3-max", "qwen/qwen3-coder-plus", "qwen-turbo"),
+    *("qwen/qwen3-omni-flash", "Qwen/Qwen3-TTS-Flash", "qwen/qwen3-max:free", "qwen/qwq-plus", "qvq-max-latest"),
 ]
 
 OPEN = [
     *("openai/gpt-oss-120b", "gpt-oss-20b", "openrouter/openai/gpt-oss-120b", "nvidia/nemotron-3-ultra"),
     *("google/gemma-3", "qwen/qwen3-235b-a22b", "qwen/qwen3-coder-480b", "deepseek-ai/deepseek-v3.2"),
+    *("qwen/qwen3-omni-30b-a3b-instruct", "qwen/qwen3-next-80b-a3b", "qwen/qwq-32b", "qwen/qwen3-maximus"),
     *("eleutherai/gpt-j-6b", "eleutherai/gpt-neox-20b", "openai-community/gpt2", "cerebras/cerebras-gpt-6.7b"),
     *("nomic-ai/gpt4all-j", "xai-org/grok-1", "acme/grokking-7b", "acme/claudette-7b", "aidc-ai/marco-o1"),
     *("allenai/olmo-2-32b", "acme/commander-7b", "mistralai/mistral-small-3.2", "meta-llama/llama-4"),
