@@ -37,7 +37,7 @@ def system(tmp_path, messages):
         tmp_path,
         TEST_TRAINING_GATE=str(tmp_path / "gate"),
         RATCHET_TRAINERS="waiting=tests.demo.slow_trainer.WaitingTrainer",
-        RATCHET_NIGHT_HOLD_S="2",
+        RATCHET_NIGHT_HOLD_S="10",
         RATCHET_MIN_PRECISION="0.5",
         RATCHET_AUDIT_RATE="1.0",
         RATCHET_CANARY_AUDIT_RATE="1.0",
@@ -56,7 +56,7 @@ def test_a_killed_worker_loses_neither_its_night_nor_an_audit(system, messages):
     system.wait_for("select count(*) from ledger_night where state = 'training' and detail = 'waiting'", 1)
     system.kill_worker("nights")
     (system.folder / "gate").touch()
-    system.wait_for("select count(*) from ledger_night where state = 'done'", 1)
+    system.wait_for("select count(*) from ledger_night where state = 'done'", 1, timeout_s=180)
     assert system.query("select attempts, is_scheduled from ledger_night") == [(2, 1)]
     assert system.query("select number, state, traffic_pct from ledger_version") == [(1, "canary", 10)]
 
