@@ -45,9 +45,10 @@ start_postgres() {
     fi
     as_postgres "$bin/initdb" -D "$work/postgres/data" -U ratchet --auth=trust --no-sync -E UTF8 >"$work/initdb.log" 2>&1 ||
         fail "initdb failed: $(tail -3 "$work/initdb.log")"
-    # Durability is of no use to a throwaway server.
+    # Durability is of no use to a throwaway server. No socket in a folder: a path with spaces cannot be passed on, and a
+    # long one is refused.
     as_postgres "$bin/pg_ctl" -D "$work/postgres/data" -l "$work/postgres/log" -w -t 60 \
-        -o "-p $port -h 127.0.0.1 -k $work/postgres -c fsync=off -c full_page_writes=off -c max_connections=200" start \
+        -o "-p $port -h 127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c max_connections=200" start \
         >/dev/null || fail "PostgreSQL did not start: $(tail -3 "$work/postgres/log")"
     pg_ctl="$bin/pg_ctl"
     export DATABASE_URL="postgres://ratchet@127.0.0.1:$port/postgres"
@@ -61,11 +62,12 @@ start_redis() {
     mkdir "$work/redis"
     redis-server --port "$port" --bind 127.0.0.1 --save "" --appendonly no --dir "$work/redis" >"$work/redis/log" 2>&1 &
     redis_pid=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 300); do
         (echo PING >"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
         kill -0 "$redis_pid" 2>/dev/null || fail "Redis did not start: $(tail -3 "$work/redis/log")"
         sleep 0.1
     done
+    (echo PING >"/dev/tcp/127.0.0.1/$port") 2>/dev/null || fail "Redis did not start: $(tail -3 "$work/redis/log")"
     export REDIS_URL="redis://127.0.0.1:$port/0"
     echo "services: Redis on port $port" >&2
 }

@@ -178,3 +178,10 @@ def test_editing_needs_the_change_permission(staff: Callable[..., Client], world
     assert client.get(student_url).status_code == client.get(task_url).status_code == 200
     assert client.post(student_url, _student_form()).status_code == 403
     assert client.post(task_url, {"student": world.student.pk, "spec": "{}"}).status_code == 403
+
+
+def test_a_new_tasks_and_a_new_students_documents_start_empty(admin: Client, student: Student) -> None:
+    for model, field in (("task", "spec"), ("student", "endpoints"), ("student", "policy")):
+        content = admin.get(reverse(f"admin:ledger_{model}_add")).content.decode()
+        shown = content.split(f'name="{field}"')[1].split("</textarea>")[0].rsplit(">", 1)[1]
+        assert shown.strip() == ""
