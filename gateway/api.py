@@ -203,7 +203,7 @@ def _teacher_failed(running: Gateway, error: RequiredCallFailed, incoming: Incom
 
 @api.get("/models", summary="List models", operation_id="listModels")
 async def list_models(request: HttpRequest) -> HttpResponse:
-    """List what answers: the teacher, and every student's live and canary version."""
+    """List the name to ask for, and what answers: the teacher, and each student's serving versions."""
     return _json({"object": "list", "data": list((await _models(request)).values())})
 
 
@@ -220,10 +220,10 @@ async def _models(request: HttpRequest) -> dict[str, dict[str, Any]]:
     running, arrival = gateway(), _arrival(request)
     snapshot = await running.snapshots.current()
     authorise(arrival.headers, arrival.client_host, snapshot)
-    names = {running.settings.teacher.model: "teacher"} if running.settings.teacher.model else {}
+    owners = {"ratchet": "ratchet"}
+    if running.settings.teacher.model:
+        owners[running.settings.teacher.model] = "ratchet-teacher"
     for student in snapshot.students.values():
-        names |= {version.adapter: "student" for version in (student.live, student.canary) if version is not None}
-    return {
-        name: {"id": name, "object": "model", "created": 0, "owned_by": f"ratchet-{role}"}
-        for name, role in names.items()
-    }
+        serving = (version for version in (student.live, student.canary) if version is not None)
+        owners |= {version.adapter: "ratchet-student" for version in serving}
+    return {name: {"id": name, "object": "model", "created": 0, "owned_by": owner} for name, owner in owners.items()}

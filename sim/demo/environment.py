@@ -21,7 +21,7 @@ POLICY = {
     "RATCHET_CANARY_AUDIT_RATE": "1.0",
     "RATCHET_MIN_AUDITS": "15",
     "RATCHET_TARGET_PRECISION": "0.985",
-    "RATCHET_TOLERANCE": "0.04",
+    "RATCHET_TOLERANCE": "0.05",
 }
 NOTICE_LABELS = (
     "Demo: the teacher is a local server that answers with the data sets' own labels (TREC questions, SMS spam); "

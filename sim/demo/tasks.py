@@ -16,26 +16,27 @@ CATEGORIES = {
 }
 
 
-# Stricter than the usual 97%: it costs coverage and keeps what is served right with so few golden rows.
-TARGET_PRECISION = 0.985
+TARGET_PRECISION = 0.975
+MIN_PRECISION = 0.94
+"""Golden rows are mostly ones that an earlier student was unsure of: what is served is right more often than they say.
+The floor keeps a distance from the target that the few rows of one task do not cross by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoTask:
-    """A task of the demo: one label field, the system message its requests carry, and how sure answers must be."""
+    """A task of the demo: one label field, and the system message its requests carry."""
 
     name: str
     field: str
     labels: tuple[str, ...]
     instructions: str
-    target_precision: float
 
     @property
     def spec(self) -> dict[str, Any]:
         """The task spec document."""
         return {
             "fields": {self.field: {"type": "label", "values": list(self.labels)}},
-            "policy": {"target_precision": self.target_precision},
+            "policy": {"target_precision": TARGET_PRECISION, "min_precision": MIN_PRECISION},
         }
 
 
@@ -49,7 +50,6 @@ def _routing() -> DemoTask:
             "Say what kind of answer the user's question asks for. "
             f'Reply with JSON only, {{"category": "..."}}, with one of {classes}.'
         ),
-        target_precision=TARGET_PRECISION,
     )
 
 
@@ -62,7 +62,6 @@ def _sms() -> DemoTask:
             "Say whether the user's text message is unsolicited advertising or fraud (spam) or not (ham). "
             'Reply with JSON only, {"label": "spam"} or {"label": "ham"}.'
         ),
-        target_precision=TARGET_PRECISION,
     )
 
 

@@ -208,10 +208,11 @@ def test_unknown_paths_and_wrong_methods_are_openai_errors(serve):
 
 
 @pytest.mark.req("FR-1.2")
-def test_models_lists_the_teacher_and_the_serving_versions(serve, triage, clock):
+def test_models_lists_the_name_to_ask_for_the_teacher_and_the_serving_versions(serve, triage, clock):
     live_version(clock)
     models = sdk(serve()).models.list()
     assert {(model.id, model.owned_by) for model in models.data} == {
+        ("ratchet", "ratchet"),
         ("nvidia/nemotron-3-ultra", "ratchet-teacher"),
         ("default-v1", "ratchet-student"),
     }

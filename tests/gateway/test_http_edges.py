@@ -189,7 +189,7 @@ def test_every_listed_model_can_be_retrieved_and_no_other(base_url, clock):
     live_version(clock)
     client = openai.OpenAI(base_url=f"{base_url}/v1", api_key="unused", max_retries=0)
     listed = client.models.list().data
-    assert {model.id for model in listed} == {"nvidia/nemotron-3-ultra", "default-v1"}
+    assert {model.id for model in listed} == {"ratchet", "nvidia/nemotron-3-ultra", "default-v1"}
     assert [client.models.retrieve(model.id) for model in listed] == listed
     with pytest.raises(openai.NotFoundError) as missing:
         client.models.retrieve("gpt-4o")
