@@ -185,9 +185,9 @@ def test_without_a_key_nobody_gets_in_by_looking_local(base_url, headers):
 
 
 @pytest.mark.req("FR-1.2", "US-1")
-def test_every_listed_model_can_be_retrieved_and_no_other(base_url, clock):
+def test_every_listed_model_can_be_retrieved_and_no_other(serve, clock):
     live_version(clock)
-    client = openai.OpenAI(base_url=f"{base_url}/v1", api_key="unused", max_retries=0)
+    client = openai.OpenAI(base_url=f"{serve()}/v1", api_key="unused", max_retries=0)
     listed = client.models.list().data
     assert {model.id for model in listed} == {"ratchet", "nvidia/nemotron-3-ultra", "default-v1"}
     assert [client.models.retrieve(model.id) for model in listed] == listed
@@ -197,10 +197,10 @@ def test_every_listed_model_can_be_retrieved_and_no_other(base_url, clock):
 
 
 @pytest.mark.req("FR-1.12", "US-1")
-def test_ids_times_usage_and_the_block_agree_with_each_other_and_with_the_row(base_url, clock):
+def test_ids_times_usage_and_the_block_agree_with_each_other_and_with_the_row(serve, clock):
     live_version(clock)
     ScriptedStudent.reset(unanimous("fine"))
-    response = httpx.post(f"{base_url}{CHAT}", json={**ASK, "n": 2, "model": "gpt-4o"})
+    response = httpx.post(f"{serve()}{CHAT}", json={**ASK, "n": 2, "model": "gpt-4o"})
     document, row = response.json(), Request.objects.get()
     usage, block = document["usage"], document["ratchet"]
     assert document["id"] == f"chatcmpl-{row.pk.hex}"
