@@ -50,7 +50,7 @@ class Finding:
 def inspect(gateway: GatewaySettings, env: Environment, broker_url: str) -> list[Finding]:
     """Return the findings about the teacher, the student, the database and the broker."""
     variable = "REDIS_URL" if env.text("REDIS_URL") and not env.text("CELERY_BROKER_URL") else "CELERY_BROKER_URL"
-    return [*_teacher(gateway, env), _student(gateway), _database(), _broker(broker_url, variable)]
+    return [*_teacher(gateway, env), _student(gateway), *_audits(gateway), _database(), _broker(broker_url, variable)]
 
 
 def own_parts(gateway: GatewaySettings, nights: NightSettings, clock: str) -> Iterator[Finding]:
@@ -108,6 +108,17 @@ def _teacher(gateway: GatewaySettings, env: Environment) -> Iterator[Finding]:
             "teacher",
             f"counted at ${price.input_nusd / NUSD_PER_USD:g} in and ${price.output_nusd / NUSD_PER_USD:g} out "
             "per million tokens; your provider's prices go into RATCHET_TEACHER_PRICE_IN and RATCHET_TEACHER_PRICE_OUT",
+        )
+
+
+def _audits(gateway: GatewaySettings) -> Iterator[Finding]:
+    rate = gateway.audit_rate if gateway.canary_audit_rate is None else gateway.canary_audit_rate
+    if not rate:
+        yield Finding(
+            Level.NOTE,
+            "audits",
+            "a canary is never measured, so no version goes live and its student's nights wait: set "
+            "RATCHET_CANARY_AUDIT_RATE (or RATCHET_AUDIT_RATE) above 0",
         )
 
 

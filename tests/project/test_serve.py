@@ -57,6 +57,16 @@ def test_a_missing_key_and_price_are_notes_that_say_what_is_assumed():
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("rate", "canary_rate", "is_noted"), [(0.0, None, True), (0.05, 0.0, True), (0.0, 0.2, False), (0.05, None, False)]
+)
+def test_a_canary_that_would_never_be_measured_is_noted(rate, canary_rate, is_noted):
+    gateway = replace(READY, audit_rate=rate, canary_audit_rate=canary_rate)
+    found = [f for f in preflight.inspect(gateway, Environment({}), "filesystem://") if f.subject == "audits"]
+    assert [finding.level for finding in found] == [Level.NOTE] * is_noted
+
+
+@pytest.mark.django_db
 def test_another_teacher_backend_needs_no_endpoint():
     lines = teacher_lines(GatewaySettings(teacher_backend="sim.mock_teacher.MockTeacher"))
     assert [level for level, _ in lines] == [Level.NOTE]
