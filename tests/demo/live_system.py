@@ -75,7 +75,7 @@ class LiveSystem:
         ((value,),) = self.query(sql)
         return value
 
-    def wait_for(self, sql, wanted, timeout_s=60):
+    def wait_for(self, sql, wanted, timeout_s=180):
         """Poll a one-value query until it is as wanted."""
         deadline = time.monotonic() + timeout_s
         while (seen := self.value(sql)) != wanted:

@@ -50,22 +50,31 @@ def system(tmp_path, messages):
         yield system
 
 
+def kill_worker_with_claims(system):
+    """Kill the worker of the checks while it holds some; on a busy machine it may settle them before the blow falls."""
+    held = "select min(1, count(*)) from ledger_check where claimed_until_at is not null"
+    for _ in range(10):
+        system.wait_for(held, 1)
+        system.kill_worker("checks,gate,maintenance")
+        if system.value(held):
+            return
+    raise AssertionError("the worker held no check whenever it was killed")
+
+
 @pytest.mark.req("INV-28", "INV-29")
 def test_a_killed_worker_loses_neither_its_night_nor_an_audit(system, messages):
     move_to(system.clock_file, YESTERDAY.replace(hour=23))
     system.wait_for("select count(*) from ledger_night where state = 'training' and detail = 'waiting'", 1)
     system.kill_worker("nights")
     (system.folder / "gate").touch()
-    system.wait_for("select count(*) from ledger_night where state = 'done'", 1, timeout_s=180)
+    system.wait_for("select count(*) from ledger_night where state = 'done'", 1)
     assert system.query("select attempts, is_scheduled from ledger_night") == [(2, 1)]
     assert system.query("select number, state, traffic_pct from ledger_version") == [(1, "canary", 10)]
 
     move_to(system.clock_file, YESTERDAY + timedelta(hours=20))
     with ThreadPoolExecutor(1) as posting:
         posted = posting.submit(post, system, messages[N_FIRST_DAY:][:N_SECOND_DAY])
-        system.wait_for("select min(1, count(*)) from ledger_check where claimed_until_at is not null", 1)
-        system.kill_worker("checks,gate,maintenance")
-        assert system.value("select count(*) from ledger_check where claimed_until_at is not null") > 0
+        kill_worker_with_claims(system)
         served = sum(outcome.served_by == "student" for outcome in posted.result())
     assert served > 0
 
