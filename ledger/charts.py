@@ -7,7 +7,7 @@ from common.money import format_usd
 from ledger.dayrow import DayRow
 
 WIDTH, HEIGHT = 320.0, 132.0
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 16.0, 8.0, 20.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 16.0, 8.0, 20.0
 """The view box and the margins that hold the axis labels."""
 MAX_X_LABELS = 5
 
@@ -74,7 +74,7 @@ def day_charts(rows: Sequence[DayRow]) -> list[Chart]:
     return [
         line_chart("Served by the student", days, served, low=0.0, high=1.0, text=percent),
         line_chart("Audited agreement", days, audited, low=floor, high=1.0, text=percent),
-        line_chart("Cost", days, costs, low=0.0, high=top, text=usd, is_last_first=True),
+        line_chart("Cost", days, costs, low=0.0, high=top, text=usd, tick_text=usd_tick, is_last_first=True),
     ]
 
 
@@ -86,9 +86,13 @@ def line_chart(
     low: float,
     high: float,
     text: Callable[[float], str],
+    tick_text: Callable[[float], str] | None = None,
     is_last_first: bool = False,
 ) -> Chart:
-    """Lay out ``series`` (label, style, one value per day) between ``low`` and ``high``; ``text`` formats a value."""
+    """Lay out ``series`` (label, style, one value per day) between ``low`` and ``high``.
+
+    ``text`` formats a value, ``tick_text`` (by default the same) a label of the axis, which has room for 7 characters.
+    """
     span = high - low or 1.0
     xs = _positions(len(days))
 
@@ -114,7 +118,7 @@ def line_chart(
         latest=" of ".join(latest) or "no data",
         lines=tuple(lines),
         x_ticks=tuple(Tick(x, day) for x, day in list(zip(xs, days, strict=True))[::-step][::-1]),
-        y_ticks=tuple(Tick(y(value), text(value)) for value in (low, middle, high)),
+        y_ticks=tuple(Tick(y(value), (tick_text or text)(value)) for value in (low, middle, high)),
     )
 
 
@@ -127,6 +131,14 @@ def percent(value: float) -> str:
 def usd(nusd: float) -> str:
     """Format nano-USD with the decimals that its size needs."""
     places = 2 if abs(nusd) >= 10**9 else 4
+    return format_usd(round(nusd), places)
+
+
+def usd_tick(nusd: float) -> str:
+    """Format nano-USD for an axis, e.g. ``$0.65``: as short as tells the labels apart."""
+    if not nusd:
+        return "$0"
+    places = 0 if nusd >= 100 * 10**9 else 2 if nusd >= 10**8 else 4
     return format_usd(round(nusd), places)
 
 

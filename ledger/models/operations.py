@@ -53,7 +53,7 @@ class RuntimeFlag(models.Model):
         permissions = [("operate_flag", "Can flip runtime switches")]
 
     def __str__(self) -> str:
-        return f"{self.get_name_display()} (now {self.value})"
+        return f"{self.get_name_display().capitalize()} (now {self.value})"
 
 
 class ApiKey(models.Model):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.charts import HEIGHT, WIDTH, day_charts, percent
+from ledger.charts import HEIGHT, WIDTH, day_charts, percent, usd_tick
 from ledger.dayrow import DayRow, total
 from ledger.daytable import day_table, recent_values
 from ledger.models import HourlyRollup, Student
@@ -122,3 +122,12 @@ def test_the_track_says_where_a_version_is(state: str, traffic_pct: int, now: st
 @pytest.mark.parametrize("state", [VersionState.REJECTED, VersionState.RETIRED, VersionState.ROLLED_BACK])
 def test_an_ended_release_has_no_track(state: str) -> None:
     assert release_track(state, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("nusd", "text"),
+    [(0.0, "$0"), (500_000.0, "$0.0005"), (646_400_000.0, "$0.65"), (1.29e9, "$1.29"), (12_345.4e9, "$12,345")],
+)
+def test_a_label_of_the_cost_axis_fits_beside_it(nusd, text):
+    assert usd_tick(nusd) == text
+    assert len(text) <= 7
