@@ -12,45 +12,18 @@ from common.money import Price
 from gateway.cascade.types import Answer, Call
 from gateway.settings import EndpointSettings
 from gateway.upstream.base import UpstreamError
-from ledger.models import Check, Event, Example, Failure, Request, Student, Task, Version
-from ledger.taskspec import parse_spec
+from ledger.models import Check, Event, Example, Failure, Request, Task
 from privacy.end_users import EVERY_CLIENT
 from tests.conftest import scripted_settings
 from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous, unavailable
-from tests.gateway.world import elsewhere, register_no_train, wait_for
+from tests.gateway.world import BILLING, elsewhere, make_task, make_version, register_no_train, wait_for
 
-SPEC = {"fields": {"category": {"type": "label", "values": ["billing", "technical"]}}}
-BILLING = '{"category": "billing"}'
 ASK = {"model": "ratchet", "messages": [{"role": "user", "content": "I was charged twice"}]}
 
 
 @pytest.fixture
 def triage(shared_ledger: None, clock: Any) -> Task:
-    spec = parse_spec("triage", SPEC)
-    return Task.objects.create(
-        name="triage",
-        student=Student.objects.get(),
-        spec=spec.document,
-        spec_hash=spec.spec_hash,
-        source="api",
-        created_at=clock.now(),
-        updated_at=clock.now(),
-    )
-
-
-def live_version(clock: Any) -> Version:
-    return Version.objects.create(
-        student=Student.objects.get(),
-        number=1,
-        adapter="default-v1",
-        base_model="base",
-        state="live",
-        traffic_pct=100,
-        stage=2,
-        stage_since_at=clock.now(),
-        created_at=clock.now(),
-        evaluation={"threshold": 0.8},
-    )
+    return make_task(clock)
 
 
 def sdk(base_url: str, key: str = "unused") -> openai.OpenAI:
@@ -79,7 +52,7 @@ def test_the_teacher_answers_at_cold_start_and_the_row_and_the_example_are_durab
 
 @pytest.mark.req("FR-2.1", "US-1")
 def test_a_live_student_serves_and_an_unsure_one_escalates(serve, triage, clock):
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedTeacher.reset(lambda call: answer(BILLING))
     ScriptedStudent.reset(unanimous(BILLING))
     client = sdk(serve())
@@ -104,7 +77,7 @@ def test_a_stream_joins_into_the_same_answer_and_ends_with_done(serve, triage):
 
 @pytest.mark.req("INV-28", "FR-2.5")
 def test_a_drawn_audit_is_written_with_its_request_and_its_text_is_encrypted(serve, triage, clock):
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedStudent.reset(unanimous(BILLING))
     response = ask(sdk(serve(audit_rate=1.0)))
     owed = Check.objects.get()
@@ -116,7 +89,7 @@ def test_a_drawn_audit_is_written_with_its_request_and_its_text_is_encrypted(ser
 
 @pytest.mark.req("INV-22", "INV-28", "FR-13.1")
 def test_an_opted_out_request_is_audited_from_memory_and_never_stored(serve, triage, clock):
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedStudent.reset(unanimous(BILLING))
     ScriptedTeacher.reset(lambda call: answer(BILLING))
     ask(sdk(serve(audit_rate=1.0)), extra_headers={"X-Ratchet-Task": "triage", "X-Ratchet-Store": "none"})
@@ -127,7 +100,7 @@ def test_an_opted_out_request_is_audited_from_memory_and_never_stored(serve, tri
 
 @pytest.mark.req("INV-10")
 def test_tool_requests_go_to_the_teacher_alone_and_are_not_stored(serve, triage, clock):
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedStudent.reset(unanimous(BILLING))
     ScriptedTeacher.reset(lambda call: answer("no tool needed"))
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
@@ -209,7 +182,7 @@ def test_unknown_paths_and_wrong_methods_are_openai_errors(serve):
 
 @pytest.mark.req("FR-1.2")
 def test_models_lists_the_name_to_ask_for_the_teacher_and_the_serving_versions(serve, triage, clock):
-    live_version(clock)
+    make_version(clock, 1)
     models = sdk(serve()).models.list()
     assert {(model.id, model.owned_by) for model in models.data} == {
         ("ratchet", "ratchet"),
@@ -295,7 +268,7 @@ def test_the_check_of_an_end_user_registered_meanwhile_keeps_its_text_in_memory(
         elsewhere(lambda: register_no_train(clock, scripted_settings(), "", "ann"))
         return unanimous(BILLING)(call)
 
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedStudent.reset(sample_late)
     payloads: list[Any] = []
 
@@ -312,7 +285,7 @@ def test_the_check_of_an_end_user_registered_meanwhile_keeps_its_text_in_memory(
 
 @pytest.mark.req("FR-2.9", "INV-19", "INV-27")
 def test_when_student_and_teacher_both_fail_both_failures_are_recorded(serve, triage, clock):
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedStudent.reset(unavailable("timeout"))
     ScriptedTeacher.reset(lambda call: UpstreamError("http_500", status=500))
     response = httpx.post(f"{serve()}/v1/chat/completions", json=ASK, headers={"X-Ratchet-Task": "triage"})

@@ -13,8 +13,9 @@ import pytest
 from gateway import handler
 from gateway.cascade.types import Answer, Completion
 from gateway.wire.chat_request import ChatRequest
-from ledger.models import Example, Request, Student, Version
+from ledger.models import Example, Request
 from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous
+from tests.gateway.world import make_version
 from tests.wire.test_chat_request_fuzz import FULL, outcome, places, replaced
 
 ASK = {"model": "ratchet", "messages": [{"role": "user", "content": "I was charged twice"}]}
@@ -43,21 +44,6 @@ def raw_exchange(base_url: str, head: str, body: bytes, timeout_s: float = 20) -
         while chunk := connection.recv(65536):
             received += chunk
     return received
-
-
-def live_version(clock: Any) -> None:
-    Version.objects.create(
-        student=Student.objects.get(),
-        number=1,
-        adapter="default-v1",
-        base_model="base",
-        state="live",
-        traffic_pct=100,
-        stage=2,
-        stage_since_at=clock.now(),
-        created_at=clock.now(),
-        evaluation={"threshold": 0.8},
-    )
 
 
 @pytest.mark.req("FR-1.5", "FR-1.10")
@@ -186,7 +172,7 @@ def test_without_a_key_nobody_gets_in_by_looking_local(base_url, headers):
 
 @pytest.mark.req("FR-1.2", "US-1")
 def test_every_listed_model_can_be_retrieved_and_no_other(serve, clock):
-    live_version(clock)
+    make_version(clock, 1)
     client = openai.OpenAI(base_url=f"{serve()}/v1", api_key="unused", max_retries=0)
     listed = client.models.list().data
     assert {model.id for model in listed} == {"ratchet", "nvidia/nemotron-3-ultra", "default-v1"}
@@ -198,7 +184,7 @@ def test_every_listed_model_can_be_retrieved_and_no_other(serve, clock):
 
 @pytest.mark.req("FR-1.12", "US-1")
 def test_ids_times_usage_and_the_block_agree_with_each_other_and_with_the_row(serve, clock):
-    live_version(clock)
+    make_version(clock, 1)
     ScriptedStudent.reset(unanimous("fine"))
     response = httpx.post(f"{serve()}{CHAT}", json={**ASK, "n": 2, "model": "gpt-4o"})
     document, row = response.json(), Request.objects.get()
