@@ -11,7 +11,7 @@ from gateway.snapshot import build_snapshot
 from ledger.models import ApiKey, NoTrain
 from privacy.end_users import EVERY_CLIENT
 from tests.conftest import scripted_settings
-from tests.gateway.world import MESSAGES, make_task, register_no_train
+from tests.gateway.world import MESSAGES, make_task, register_no_train, stop_storing
 
 pytestmark = pytest.mark.usefixtures("student")
 
@@ -30,12 +30,8 @@ def test_an_opt_out_made_meanwhile_holds(clock: ManualClock, incoming: Incoming,
     before = build_snapshot(settings)
     admitted = admit(incoming, before, settings)
     assert admitted_now(incoming, admitted, before, settings) is admitted
-    if reason == "task":
-        task.spec = {**task.spec, "store": False}
-        task.save()
-    elif reason == "key":
-        key.may_store = False
-        key.save()
+    if reason in ("task", "key"):
+        stop_storing({"task": task, "key": key}[reason])
     else:
         register_no_train(clock, settings, EVERY_CLIENT, "ann@example.com")
     assert admitted_now(incoming, admitted, build_snapshot(settings), settings).opt_out == reason

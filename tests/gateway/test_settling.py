@@ -29,7 +29,15 @@ from ledger.rows import CheckRow, LedgerEntry
 from ledger.writer.batch import write_entries
 from privacy.end_users import EVERY_CLIENT
 from tests.fakes import ScriptedStudent, ScriptedTeacher, answer, unanimous
-from tests.gateway.world import BILLING, MESSAGES, TECHNICAL, make_task, make_version, register_no_train
+from tests.gateway.world import (
+    BILLING,
+    MESSAGES,
+    TECHNICAL,
+    make_task,
+    make_version,
+    register_no_train,
+    stop_storing,
+)
 
 pytestmark = pytest.mark.usefixtures("student")
 
@@ -248,12 +256,8 @@ def test_storing_that_was_turned_off_while_the_check_waited_is_off(owe, context,
     ScriptedStudent.reset(unanimous(BILLING))
     ScriptedTeacher.reset(lambda call: answer(BILLING))
     row = owe(client="shop")
-    if opt_out == "task":
-        task.spec = {**task.spec, "store": False}
-        task.save()
-    elif opt_out == "key":
-        key.may_store = False
-        key.save()
+    if opt_out in ("task", "key"):
+        stop_storing({"task": task, "key": key}[opt_out])
     else:
         context = replace(context, settings=replace(settings_, stores_examples=False))
     assert settle_check(row.pk, context)

@@ -10,7 +10,7 @@ from django.db import connection
 from common.clock import ManualClock
 from gateway.settings import GatewaySettings
 from gateway.watcher import FRESH_S
-from ledger.models import NoTrain, Student, Task, Version
+from ledger.models import ApiKey, NoTrain, Student, Task, Version
 from ledger.taskspec import parse_spec
 from privacy.end_users import end_user_hash
 
@@ -53,6 +53,15 @@ def register_no_train(clock: ManualClock, settings: GatewaySettings, scope: str,
     """Register an end user of a client, or of every client, as never to be stored."""
     hashed = end_user_hash(settings.data_key, scope, identifier)
     return NoTrain.objects.create(client=scope, end_user=hashed, created_at=clock.now())
+
+
+def stop_storing(changed: Task | ApiKey) -> None:
+    """Turn storing off for a task or a client's key."""
+    if isinstance(changed, Task):
+        changed.spec = {**changed.spec, "store": False}
+    else:
+        changed.may_store = False
+    changed.save()
 
 
 def wait_for(happened: Callable[[], bool], patience_s: float = 30.0) -> None:
